@@ -1,0 +1,228 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Phase in one word. The reason beside it is one sentence.
+type Phase string
+
+const (
+	PhasePending       Phase = "Pending"       // waiting for what the user or the cluster must provide
+	PhaseStarting      Phase = "Starting"      // servers are starting for the first time
+	PhaseBootstrapping Phase = "Bootstrapping" // the group is being made
+	PhaseRunning       Phase = "Running"       // an instance is up
+	PhaseHealthy       Phase = "Healthy"       // writable, every replica in step
+	PhaseDegraded      Phase = "Degraded"      // writable, something is missing
+	PhaseSwitchingOver Phase = "SwitchingOver" // a planned move is under way
+	PhaseFailingOver   Phase = "FailingOver"   // not writable, an automatic move is under way
+	PhaseBlocked       Phase = "Blocked"       // not writable, and we may not act; the reason says what is missing
+	PhaseFailed        Phase = "Failed"        // cannot be brought up without a change by the user
+	PhasePaused        Phase = "Paused"
+)
+
+// ReplicaStatus is one replica as last seen. Values that were not seen are empty, never old.
+type ReplicaStatus struct {
+	// Name of the replica, its pod and its server.
+	Name string `json:"name"`
+	// Role that the replica itself reports: PRIMARY, SECONDARY, RESOLVING or empty when it was not reached.
+	Role string `json:"role,omitempty"`
+	// AvailabilityMode from the spec.
+	AvailabilityMode AvailabilityMode `json:"availabilityMode,omitempty"`
+	// SynchronizationState, the worst over its databases: SYNCHRONIZED, SYNCHRONIZING, NOT SYNCHRONIZING, …
+	SynchronizationState string `json:"synchronizationState,omitempty"`
+	// Connected to the primary, as the primary sees it.
+	Connected bool `json:"connected,omitempty"`
+	// Reachable tells whether the controller could ask the server itself.
+	Reachable bool `json:"reachable,omitempty"`
+	// State is the word for people: online, synchronized, synchronizing, disconnected, promoting, lost, starting, fenced, …
+	State string `json:"state,omitempty"`
+	// SequenceNumber of the configuration that the replica holds.
+	SequenceNumber int64 `json:"sequenceNumber,omitempty"`
+	// FailoverReady: it would be promoted now without loss.
+	FailoverReady bool `json:"failoverReady,omitempty"`
+	// FailoverRefusal names the rule that refuses it, with a sentence, when it is not ready: "R12: asynchronous".
+	FailoverRefusal string `json:"failoverRefusal,omitempty"`
+	// Ready as the kubelet says.
+	Ready bool `json:"ready,omitempty"`
+	// Node on which the pod runs.
+	Node string `json:"node,omitempty"`
+	// Fenced by a person.
+	Fenced bool `json:"fenced,omitempty"`
+	// Databases that are not in step, or all of them when there are few (at most 20).
+	// +listType=map
+	// +listMapKey=name
+	Databases []ReplicaDatabaseStatus `json:"databases,omitempty"`
+	// Message explains what is wrong.
+	Message string `json:"message,omitempty"`
+}
+
+// ReplicaDatabaseStatus is one database on one replica.
+type ReplicaDatabaseStatus struct {
+	Name                 string `json:"name"`
+	State                string `json:"state,omitempty"`
+	SynchronizationState string `json:"synchronizationState,omitempty"`
+	Suspended            bool   `json:"suspended,omitempty"`
+	Message              string `json:"message,omitempty"`
+}
+
+// CommitRuleStatus is a copy, for people, of the rule in the Lease.
+type CommitRuleStatus struct {
+	// K is REQUIRED_SYNCHRONIZED_SECONDARIES_TO_COMMIT as recorded.
+	K int32 `json:"k"`
+	// Set of synchronous replicas that the record speaks of.
+	Set []string `json:"set,omitempty"`
+	// Number of the record; it only rises.
+	Number int64 `json:"number,omitempty"`
+}
+
+// AuthorityStatus is a copy, for people, of who may write.
+type AuthorityStatus struct {
+	// Holder of the Lease: the replica.
+	Holder string `json:"holder,omitempty"`
+	// Epoch is raised at each grant.
+	Epoch int64 `json:"epoch,omitempty"`
+	// Unfenced lists replicas that lost the Lease and are not yet proven unable to write.
+	Unfenced []string `json:"unfenced,omitempty"`
+	// Stale lists replicas that are no candidates until they have caught up under a later primary.
+	Stale []string `json:"stale,omitempty"`
+	// Operation in flight.
+	Operation *OperationStatus `json:"operation,omitempty"`
+}
+
+// OperationStatus is an operation in flight, for people.
+type OperationStatus struct {
+	ID        string      `json:"id"`
+	Kind      string      `json:"kind"`
+	Phase     string      `json:"phase"`
+	From      string      `json:"from,omitempty"`
+	Target    string      `json:"target,omitempty"`
+	StartedAt metav1.Time `json:"startedAt,omitempty"`
+	Deadline  metav1.Time `json:"deadline,omitempty"`
+	// Steps done so far, oldest first.
+	Steps []TimelineEntry `json:"steps,omitempty"`
+}
+
+// TimelineEntry is one step of a role change.
+type TimelineEntry struct {
+	At   metav1.Time `json:"at"`
+	What string      `json:"what"`
+}
+
+// RoleChange is one entry of the history.
+type RoleChange struct {
+	// Kind: bootstrap, planned, automatic, forced, manual.
+	Kind string `json:"kind"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to"`
+	// Cause in one sentence.
+	Cause       string      `json:"cause,omitempty"`
+	RequestID   string      `json:"requestID,omitempty"`
+	Epoch       int64       `json:"epoch,omitempty"`
+	StartedAt   metav1.Time `json:"startedAt,omitempty"`
+	CompletedAt metav1.Time `json:"completedAt,omitempty"`
+	// Result: done, aborted.
+	Result   string          `json:"result,omitempty"`
+	Timeline []TimelineEntry `json:"timeline,omitempty"`
+}
+
+// LastRequestStatus answers the request annotation.
+type LastRequestStatus struct {
+	ID     string `json:"id"`
+	Kind   string `json:"kind,omitempty"`
+	Target string `json:"target,omitempty"`
+	// Result: Running, Done, Refused, Failed.
+	Result      string       `json:"result"`
+	Reason      string       `json:"reason,omitempty"`
+	Message     string       `json:"message,omitempty"`
+	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
+}
+
+// Results of a request.
+const (
+	RequestRunning = "Running"
+	RequestDone    = "Done"
+	RequestRefused = "Refused"
+	RequestFailed  = "Failed"
+)
+
+// MemoryStatus are the facts that decisions need and that must survive a restart
+// of the controller. Timers are stored as the instant at which they began.
+type MemoryStatus struct {
+	// PrimaryFailure is the suspicion against the primary.
+	PrimaryFailure *FailureStatus `json:"primaryFailure,omitempty"`
+	// Recoveries in progress, one a replica.
+	// +listType=map
+	// +listMapKey=replica
+	Recoveries []RecoveryStatus `json:"recoveries,omitempty"`
+	// HeadlessSince is when nobody was primary for the first time.
+	HeadlessSince *metav1.Time `json:"headlessSince,omitempty"`
+	// BlockedSince and Blocks say why nothing is done.
+	BlockedSince *metav1.Time  `json:"blockedSince,omitempty"`
+	Blocks       []BlockStatus `json:"blocks,omitempty"`
+	// LastRoleChangeAt is the completion of the newest role change.
+	LastRoleChangeAt *metav1.Time `json:"lastRoleChangeAt,omitempty"`
+	// HandledRequest is the id of the newest request that was answered.
+	HandledRequest string `json:"handledRequest,omitempty"`
+}
+
+// FailureStatus counts bad observations of the primary.
+type FailureStatus struct {
+	Since        metav1.Time `json:"since"`
+	LastStrikeAt metav1.Time `json:"lastStrikeAt"`
+	Strikes      int32       `json:"strikes"`
+	Evidence     string      `json:"evidence,omitempty"`
+}
+
+// RecoveryStatus is the ladder of one replica (safety.md §7).
+type RecoveryStatus struct {
+	Replica       string       `json:"replica"`
+	Symptom       string       `json:"symptom"`
+	Since         metav1.Time  `json:"since"`
+	LastAttemptAt *metav1.Time `json:"lastAttemptAt,omitempty"`
+	Rung          string       `json:"rung"`
+	Attempts      int32        `json:"attempts"`
+	LastMsg       int32        `json:"lastMsg,omitempty"`
+}
+
+// BlockStatus is one refusal.
+type BlockStatus struct {
+	Reason  string `json:"reason"`
+	Replica string `json:"replica,omitempty"`
+	Message string `json:"message"`
+}
+
+// SQLServerAvailabilityGroupStatus is what the controller sees. At rest it is never written.
+type SQLServerAvailabilityGroupStatus struct {
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	Phase              Phase `json:"phase,omitempty"`
+	// Reason is the one sentence behind the phase.
+	Reason string `json:"reason,omitempty"`
+	// PrimaryReplica is the replica that is PRIMARY and holds the Lease; empty when there is none.
+	PrimaryReplica string `json:"primaryReplica,omitempty"`
+	// TargetPrimary is the replica that a move under way goes to.
+	TargetPrimary string `json:"targetPrimary,omitempty"`
+	// InitializationComplete: the group was made, and is never bootstrapped again.
+	InitializationComplete bool  `json:"initializationComplete,omitempty"`
+	BootstrapAttempts      int32 `json:"bootstrapAttempts,omitempty"`
+	// AGID is the availability group's group_id.
+	AGID string `json:"agID,omitempty"`
+	// ReadyReplicas as "3/3" and SafeTargets as "2", for printer columns.
+	ReadyReplicas string `json:"readyReplicas,omitempty"`
+	SafeTargets   string `json:"safeTargets,omitempty"`
+	// Version of SQL Server on the primary.
+	Version string `json:"version,omitempty"`
+	// +listType=map
+	// +listMapKey=name
+	ReplicaStatuses []ReplicaStatus   `json:"replicaStatuses,omitempty"`
+	CommitRule      *CommitRuleStatus `json:"commitRule,omitempty"`
+	Authority       *AuthorityStatus  `json:"authority,omitempty"`
+	Memory          *MemoryStatus     `json:"memory,omitempty"`
+	// History of the last ten role changes, newest first.
+	// +kubebuilder:validation:MaxItems=10
+	History     []RoleChange       `json:"history,omitempty"`
+	LastRequest *LastRequestStatus `json:"lastRequest,omitempty"`
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
