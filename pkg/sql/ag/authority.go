@@ -1,0 +1,161 @@
+package ag
+
+import "time"
+
+// Authority is the record in the Lease <name>-primary: lock, epoch and memory of
+// who may have written (safety.md §2). It changes by compare-and-swap only (R1).
+type Authority struct {
+	// Exists is false when there is no Lease, or one that is no proof (R4).
+	Exists bool `json:"exists"`
+	// Version is the object's resourceVersion: opaque, compared for equality.
+	Version string `json:"version,omitempty"`
+	// AGUID binds the record to one custom resource.
+	AGUID string `json:"agUID,omitempty"`
+	// Holder may renew the write lease; zero when nobody may.
+	Holder Run `json:"holder"`
+	// Epoch is raised at each grant (leaseTransitions).
+	Epoch int64 `json:"epoch"`
+	// Renewals is the Lease's renewTime as text: compared for change, never with a clock.
+	Renewals string `json:"renewals,omitempty"`
+	// Operation in flight, or nil.
+	Operation *Operation `json:"operation,omitempty"`
+	// Rule is the commit rule as recorded (R13–R19).
+	Rule CommitRule `json:"rule"`
+	// Unfenced lists every grant that was taken away and whose end is not proven, one entry per grant (R9).
+	Unfenced []Grant `json:"unfenced,omitempty"`
+	// Stale replicas are neither answers nor candidates (R12).
+	Stale []string `json:"stale,omitempty"`
+	// LastPrimary is the last confirmed primary; MaybePrimary those in phase promoting since.
+	LastPrimary  string   `json:"lastPrimary,omitempty"`
+	MaybePrimary []string `json:"maybePrimary,omitempty"`
+	// GroupID is the availability group's group_id, once known.
+	GroupID string `json:"groupID,omitempty"`
+	// Sequences are the highest sequence numbers ever recorded, by replica.
+	Sequences []ReplicaSequence `json:"sequences,omitempty"`
+}
+
+// Run is one run of one container: a pod UID and the nonce of its instance manager.
+type Run struct {
+	Replica string `json:"replica,omitempty"`
+	PodUID  string `json:"podUID,omitempty"`
+	Nonce   string `json:"nonce,omitempty"`
+	// ContainerID is set only when the pod status' startedAt is not before the manager's own start.
+	ContainerID string `json:"containerID,omitempty"`
+	Node        string `json:"node,omitempty"`
+	BootID      string `json:"bootID,omitempty"`
+}
+
+// Zero tells whether nobody is named.
+func (r Run) Zero() bool { return r.PodUID == "" && r.Nonce == "" }
+
+// Same tells whether both name one run; container, node and boot are details.
+func (r Run) Same(o Run) bool { return r.PodUID == o.PodUID && r.Nonce == o.Nonce && !r.Zero() }
+
+// Identity is the Lease's holderIdentity.
+func (r Run) Identity() string {
+	if r.Zero() {
+		return ""
+	}
+	return r.Replica + "/" + r.PodUID + "/" + r.Nonce
+}
+
+// Grant is one grant that was taken away.
+type Grant struct {
+	Epoch int64 `json:"epoch"`
+	Run   Run   `json:"run"`
+	// WaitFrom is when this observer last saw that holder's proof change (its own clock);
+	// the full wait D counts from there.
+	WaitFrom time.Time `json:"waitFrom"`
+	// PromoteExpires is when every statement that could have made it PRIMARY has expired; zero when none was sent.
+	PromoteExpires time.Time `json:"promoteExpires,omitempty"`
+}
+
+// Operation in flight; recorded before its first effect. After its deadline anybody finishes or cancels it (R2).
+type Operation struct {
+	ID        string         `json:"id"`
+	Kind      OperationKind  `json:"kind"`
+	Phase     OperationPhase `json:"phase"`
+	From      string         `json:"from,omitempty"`
+	Target    string         `json:"target,omitempty"`
+	Owner     string         `json:"owner,omitempty"`
+	RequestID string         `json:"requestID,omitempty"`
+	Cause     string         `json:"cause,omitempty"`
+	StartedAt time.Time      `json:"startedAt"`
+	Deadline  time.Time      `json:"deadline"`
+	Steps     []Step         `json:"steps,omitempty"`
+}
+
+// Step is one line of an operation's timeline.
+type Step struct {
+	At   time.Time `json:"at"`
+	What string    `json:"what"`
+}
+
+// CommitRule is the recorded rule: every acknowledged commit is on the primary and on at least K others of Set.
+type CommitRule struct {
+	Number int64    `json:"number"`
+	K      int32    `json:"k"`
+	Set    []Member `json:"set,omitempty"`
+}
+
+// Member of the recorded set, with the UID of its data PVC.
+type Member struct {
+	Replica string `json:"replica"`
+	PVCUID  string `json:"pvcUID,omitempty"`
+}
+
+// ReplicaSequence is the highest sequence number recorded for one replica.
+type ReplicaSequence struct {
+	Replica  string `json:"replica"`
+	Sequence int64  `json:"sequence"`
+}
+
+// Names lists the recorded set.
+func (c CommitRule) Names() []string {
+	names := make([]string, len(c.Set))
+	for i, m := range c.Set {
+		names[i] = m.Replica
+	}
+	return names
+}
+
+// Has tells whether the replica is in the recorded set.
+func (c CommitRule) Has(replica string) bool {
+	for _, m := range c.Set {
+		if m.Replica == replica {
+			return true
+		}
+	}
+	return false
+}
+
+// AnswersNeeded is R13: how many synchronous replicas must answer before a
+// promotion, for Ns synchronous replicas in the set: Ns − min(k, floor(Ns/2)),
+// and one for k = Ns − 1. At least 1.
+func (c CommitRule) AnswersNeeded() int {
+	ns, k := len(c.Set), int(c.K)
+	if k < 0 {
+		k = 0
+	}
+	if ns > 1 && k >= ns-1 {
+		return 1
+	}
+	n := ns - min(k, ns/2)
+	return max(n, 1)
+}
+
+// Clone is a deep copy.
+func (a Authority) Clone() Authority {
+	c := a
+	if a.Operation != nil {
+		op := *a.Operation
+		op.Steps = append([]Step(nil), a.Operation.Steps...)
+		c.Operation = &op
+	}
+	c.Rule.Set = append([]Member(nil), a.Rule.Set...)
+	c.Unfenced = append([]Grant(nil), a.Unfenced...)
+	c.Stale = append([]string(nil), a.Stale...)
+	c.MaybePrimary = append([]string(nil), a.MaybePrimary...)
+	c.Sequences = append([]ReplicaSequence(nil), a.Sequences...)
+	return c
+}
