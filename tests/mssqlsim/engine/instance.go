@@ -4,8 +4,12 @@ import "time"
 
 // Instance is one running SQL Server process.
 type Instance struct {
-	cfg     Config
-	effects []Effect
+	cfg      Config
+	now      time.Time
+	effects  []Effect
+	timers   timerHeap
+	timerSeq uint64
+	exited   bool
 }
 
 // TakeEffects returns the effects since the last call, in order.
@@ -15,8 +19,4 @@ func (in *Instance) TakeEffects() []Effect {
 	return e
 }
 
-// NextWake is when Tick is due next; the zero time means never.
-func (in *Instance) NextWake() time.Time { return time.Time{} }
-
-// Tick runs everything that is due at now.
-func (in *Instance) Tick(now time.Time) {}
+func (in *Instance) emit(e Effect) { in.effects = append(in.effects, e) }
