@@ -176,12 +176,15 @@ func (c *Conn) logIn(ctx context.Context) (ok bool, err error) {
 		for _, m := range refused.Messages {
 			b = appendMessage(b, m, c.server.ServerName())
 		}
-		return false, c.reply(appendDone(b, tokDone, doneError, 0))
+		return false, c.reply(appendDone(b, tokDone, doneError, 0, 0))
 	}
 	if err != nil {
 		return false, fmt.Errorf("log in: %w", err)
 	}
 	c.session = session
+	if result.SPID != 0 {
+		c.spid = uint16(result.SPID)
+	}
 	old := c.packetSize
 	if err := c.reply(c.loginReply(result, version)); err != nil {
 		session.Close()
@@ -230,5 +233,5 @@ func (c *Conn) loginReply(result LoginResult, version uint32) []byte {
 	if r := result.Routing; r != nil {
 		b = appendEnvRouting(b, r.Host, r.Port)
 	}
-	return appendDone(b, tokDone, 0, 0)
+	return appendDone(b, tokDone, 0, 0, 0)
 }

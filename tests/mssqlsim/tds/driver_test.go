@@ -194,7 +194,7 @@ func TestTypes_EveryTypeArrivesAsTheDriverShowsIt(t *testing.T) {
 					t.Errorf("Row: %v", err)
 				}
 			}
-			_ = out.Done(3)
+			_ = out.Done(tds.Done{Count: 3, Counted: true})
 		},
 	}}
 	rows, err := open(t, start(t, h, nil)).QueryContext(t.Context(), "TYPES")
@@ -238,7 +238,7 @@ func TestRPC_ParametersArriveTyped(t *testing.T) {
 	h := &fakeHandler{execute: map[string]func(context.Context, tds.Request, *tds.Response){
 		"SELECT @p1": func(_ context.Context, r tds.Request, out *tds.Response) {
 			got = r
-			_ = out.Done(7)
+			_ = out.Done(tds.Done{Count: 7, Counted: true})
 		},
 	}}
 	db := open(t, start(t, h, nil))
@@ -293,7 +293,7 @@ func TestRPC_ProcedureReturnsStatusAndOutput(t *testing.T) {
 			if r.Params[0].Name != "@in" || !r.Params[1].Output {
 				t.Errorf("params = %+v", r.Params)
 			}
-			_ = out.Done(-1)
+			_ = out.Done(tds.Done{})
 			_ = out.ReturnStatus(3)
 			_ = out.ReturnValue(tds.Param{Name: "@out", Type: sqltypes.TNVarChar(20), Value: sqltypes.NewNVarChar("hello")})
 		},
@@ -314,11 +314,11 @@ func TestMessages_ErrorsInfosAndLaterResults(t *testing.T) {
 			_ = out.Message(tds.Message{Number: 41145, Class: 10, State: 1, Line: 1, Text: "already joined"})
 			_ = out.Message(tds.Message{Number: 1408, Class: 16, State: 211, Line: 2, Text: "inner"})
 			_ = out.Message(tds.Message{Number: 41158, Class: 16, State: 3, Line: 2, Text: "wrapper"})
-			_ = out.Done(-1)
+			_ = out.Done(tds.Done{})
 		},
 		"INFO": func(_ context.Context, _ tds.Request, out *tds.Response) {
 			_ = out.Message(tds.Message{Number: 41131, Class: 10, State: 1, Line: 1, Text: "informational"})
-			_ = out.Done(-1)
+			_ = out.Done(tds.Done{})
 		},
 		"BREAK": func(_ context.Context, _ tds.Request, out *tds.Response) {
 			_ = out.Message(tds.Message{Number: 596, Class: 21, State: 1, Line: 1, Text: "session is in the kill state"})

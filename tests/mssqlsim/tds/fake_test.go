@@ -118,10 +118,10 @@ func (s *fakeSession) Execute(ctx context.Context, r tds.Request, out *tds.Respo
 	case r.SQL == "SELECT DB":
 		_ = out.Columns([]tds.Column{{Name: "db", Type: sqltypes.TSysName}})
 		_ = out.Row([]sqltypes.Value{sqltypes.NewSysName(s.state.Database)})
-		_ = out.Done(1)
+		_ = out.Done(tds.Done{Count: 1, Counted: true})
 	default:
 		_ = out.Message(tds.Message{Number: 102, Class: 15, State: 1, Line: 1, Text: "Incorrect syntax near '" + r.SQL + "'."})
-		_ = out.Done(-1)
+		_ = out.Done(tds.Done{})
 	}
 }
 

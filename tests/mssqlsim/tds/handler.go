@@ -14,6 +14,7 @@ type Handler interface {
 
 // LoginResult is what the client is told about its new session.
 type LoginResult struct {
+	SPID     int    // session number; 0 keeps the connection's own
 	Database string // current database
 	Language string
 	Messages []Message // 5701 and 5703 in the product

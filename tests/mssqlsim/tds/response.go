@@ -18,11 +18,12 @@ const flushAt = 32 << 10
 // Response writes the reply to one request. Its methods are called in the order in which
 // the client shall see their tokens, by one goroutine at a time.
 type Response struct {
-	conn    *Conn
-	out     *packetWriter
-	buf     []byte
-	columns []Column
-	inProc  bool // the request is an RPC: statements end in DONEINPROC
+	conn     *Conn
+	out      *packetWriter
+	buf      []byte
+	columns  []Column
+	inProc   bool // the request is an RPC: statements end in DONEINPROC
+	returned bool // the return status of the current call is written
 
 	pending       *doneToken // the last DONE, kept back until it is known whether more follows
 	failed        bool       // an error since the last DONE
@@ -33,9 +34,10 @@ type Response struct {
 }
 
 type doneToken struct {
-	token  byte
-	status uint16
-	rows   uint64
+	token   byte
+	status  uint16
+	command uint16
+	rows    uint64
 }
 
 func (r *Response) settle(more bool) {
@@ -47,7 +49,7 @@ func (r *Response) settle(more bool) {
 	if more {
 		d.status |= doneMore
 	}
-	r.buf = appendDone(r.buf, d.token, d.status, d.rows)
+	r.buf = appendDone(r.buf, d.token, d.status, d.command, d.rows)
 }
 
 func (r *Response) push() {
@@ -115,23 +117,39 @@ func (r *Response) Message(m Message) error {
 	return r.err
 }
 
-// Done ends one statement. rows is its row count; negative means that it has none.
-func (r *Response) Done(rows int64) error {
+// Done is the end of one statement, or of one procedure.
+type Done struct {
+	Count   int64 // rows, if Counted
+	Counted bool
+	Failed  bool   // beside what the messages since the last Done say
+	Command uint16 // current command of the token: 0xC1 SELECT, 0xC3 INSERT …; 0 is allowed
+	InProc  bool   // DONEINPROC: inside a procedure. Always so in the reply to an RPC
+	Proc    bool   // DONEPROC: the end of a procedure, after its return status
+}
+
+// Done ends one statement.
+func (r *Response) Done(d Done) error {
 	r.settle(true)
-	d := &doneToken{token: tokDone}
-	if r.inProc {
-		d.token = tokDoneInProc
+	t := &doneToken{token: tokDone, command: d.Command}
+	switch {
+	case d.Proc:
+		t.token = tokDoneProc
+		if r.inProc && !r.returned {
+			_ = r.ReturnStatus(0)
+		}
+	case d.InProc, r.inProc:
+		t.token = tokDoneInProc
 	}
-	if rows >= 0 {
-		d.status |= doneCount
-		d.rows = uint64(rows)
+	if d.Counted {
+		t.status |= doneCount
+		t.rows = uint64(d.Count)
 	}
-	if r.failed {
-		d.status |= doneError
+	if r.failed || d.Failed {
+		t.status |= doneError
 		r.failed = false
 	}
 	r.columns = nil
-	r.pending = d
+	r.pending = t
 	r.push()
 	return r.err
 }
@@ -139,6 +157,7 @@ func (r *Response) Done(rows int64) error {
 // ReturnStatus writes the return code of a procedure.
 func (r *Response) ReturnStatus(code int32) error {
 	r.settle(true)
+	r.returned = true
 	r.buf = binary.LittleEndian.AppendUint32(append(r.buf, tokReturnStatus), uint32(code))
 	return r.err
 }
@@ -154,15 +173,18 @@ func (r *Response) ReturnValue(p Param) error {
 	return r.err
 }
 
+const commandExecute = 0xE0
+
 // stateChanges writes the ENVCHANGEs that tell the client what the request did to its
 // session.
 func (r *Response) stateChanges(now SessionState) {
+	kept := r.pending // the last DONE of the reply stays behind the changes
+	r.pending = nil
+	defer func() { r.pending = kept }()
 	if now.Database != r.before.Database {
-		r.settle(true)
 		r.buf = appendEnvString(r.buf, envDatabase, now.Database, r.before.Database)
 	}
 	if now.Transaction != r.before.Transaction {
-		r.settle(true)
 		if old := r.before.Transaction; old != 0 {
 			kind := byte(envCommit)
 			if now.RolledBack {
@@ -179,14 +201,15 @@ func (r *Response) stateChanges(now SessionState) {
 
 func descriptor(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
 
-// endProc ends one procedure call.
+// endProc ends one procedure call of an RPC: with the DONEPROC that the handler wrote, or
+// with one of its own.
 func (r *Response) endProc(status uint16) {
-	r.settle(true)
-	if r.failed {
-		status |= doneError
-		r.failed = false
+	if r.pending == nil || r.pending.token != tokDoneProc {
+		_ = r.Done(Done{Proc: true, Command: commandExecute})
 	}
-	r.buf = appendDone(r.buf, tokDoneProc, status, 0)
+	r.pending.status |= status
+	r.settle(status&doneMore != 0)
+	r.returned = false
 }
 
 // finish ends the reply. The last token of a message is a DONE without the more bit: the
@@ -203,7 +226,7 @@ func (r *Response) finish(attention bool, now SessionState) error {
 	case attention:
 		r.stateChanges(now)
 		r.settle(true)
-		r.buf = appendDone(r.buf, tokDone, status|doneAttention, 0)
+		r.buf = appendDone(r.buf, tokDone, status|doneAttention, 0, 0)
 	case r.inProc:
 		r.stateChanges(now)
 		r.endProc(status)

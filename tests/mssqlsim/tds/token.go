@@ -142,10 +142,9 @@ func appendLoginAck(b []byte, tdsVersion uint32, version [4]byte) []byte {
 	return sized(b, tokLoginAck, append(body, version[:]...))
 }
 
-func appendDone(b []byte, token byte, status uint16, rows uint64) []byte {
+func appendDone(b []byte, token byte, status, command uint16, rows uint64) []byte {
 	b = binary.LittleEndian.AppendUint16(append(b, token), status)
-	const curCmdSelect = 0xC1
-	b = binary.LittleEndian.AppendUint16(b, curCmdSelect)
+	b = binary.LittleEndian.AppendUint16(b, command)
 	return binary.LittleEndian.AppendUint64(b, rows)
 }
 
