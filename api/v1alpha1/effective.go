@@ -69,7 +69,7 @@ func (t Timing) D() time.Duration { return t.A + t.Q + t.L + t.M }
 // Effective fills what the spec leaves out from the profile.
 func (s TimingSpec) Effective() Timing {
 	t := Timing{Renew: 2 * time.Second, Call: 1500 * time.Millisecond,
-		A: 5 * time.Second, Q: 2 * time.Second, L: 15 * time.Second, M: 1500 * time.Millisecond}
+		A: 5500 * time.Millisecond, Q: 2 * time.Second, L: 15 * time.Second, M: 1500 * time.Millisecond}
 	switch s.Profile {
 	case TimingFast:
 		t.Renew, t.Call = 1500*time.Millisecond, time.Second
