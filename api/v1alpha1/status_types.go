@@ -164,6 +164,31 @@ type MemoryStatus struct {
 	LastRoleChangeAt *metav1.Time `json:"lastRoleChangeAt,omitempty"`
 	// HandledRequest is the id of the newest request that was answered.
 	HandledRequest string `json:"handledRequest,omitempty"`
+	// Promotion is what the newest FAILOVER was answered.
+	Promotion *PromotionStatus `json:"promotion,omitempty"`
+	// Refusals are replicas that answered FAILOVER with Msg 41142.
+	// +listType=map
+	// +listMapKey=replica
+	Refusals []RefusalStatus `json:"refusals,omitempty"`
+}
+
+// PromotionStatus is the answer to the newest FAILOVER.
+type PromotionStatus struct {
+	Replica  string      `json:"replica"`
+	Epoch    int64       `json:"epoch,omitempty"`
+	At       metav1.Time `json:"at"`
+	Accepted bool        `json:"accepted,omitempty"`
+	Kind     string      `json:"kind,omitempty"`
+	Msg      int32       `json:"msg,omitempty"`
+	Message  string      `json:"message,omitempty"`
+}
+
+// RefusalStatus is a replica whose own configuration does not show it synchronised.
+type RefusalStatus struct {
+	Replica  string      `json:"replica"`
+	Epoch    int64       `json:"epoch,omitempty"`
+	Sequence int64       `json:"sequence,omitempty"`
+	At       metav1.Time `json:"at"`
 }
 
 // FailureStatus counts bad observations of the primary.
@@ -172,6 +197,8 @@ type FailureStatus struct {
 	LastStrikeAt metav1.Time `json:"lastStrikeAt"`
 	Strikes      int32       `json:"strikes"`
 	Evidence     string      `json:"evidence,omitempty"`
+	// Renewals is the Lease's renewal text at the newest strike.
+	Renewals string `json:"renewals,omitempty"`
 }
 
 // RecoveryStatus is the ladder of one replica (safety.md §7).
@@ -187,7 +214,9 @@ type RecoveryStatus struct {
 
 // BlockStatus is one refusal.
 type BlockStatus struct {
-	Reason  string `json:"reason"`
+	Reason string `json:"reason"`
+	// Rule of the safety rules that refuses: "R13".
+	Rule    string `json:"rule,omitempty"`
 	Replica string `json:"replica,omitempty"`
 	Message string `json:"message"`
 }

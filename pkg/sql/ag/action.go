@@ -33,6 +33,9 @@ type Swap struct {
 	Why  string
 	// RenewalsMatter: a renewal in between makes the swap fail (its reason was missing renewals).
 	RenewalsMatter bool
+	// Change and Result are entered into the memory by Record once the swap has succeeded.
+	Change *RoleChange
+	Result *Result
 }
 
 // Promote sends, in one batch with an expiry, the lease update, the session key and FAILOVER (R5).
@@ -97,9 +100,20 @@ type SetRoleLabel struct {
 	Role    Role
 }
 
-// Seal asks the replicas' managers to refuse failsafe answers below Epoch (R22).
+// Promise makes replicas stop following whatever primary they have, in one step: the
+// promise of R11. It is carried out as OFFLINE on each of them (ADR 0012) and has
+// succeeded when every one of them answered; the next snapshot confirms it.
+type Promise struct {
+	Replicas []string
+	Guard    Guard
+}
+
+// Seal asks the replicas' managers to refuse failsafe answers below Epoch (R22). It names
+// the Lease version on which the swap after it is made. It fails, and with it the pass,
+// when fewer than Need of them have persisted the seal; the others are tried all the same.
 type Seal struct {
 	Replicas []string
+	Need     int
 	Epoch    int64
 	Version  string
 }
@@ -116,6 +130,7 @@ func (ResumeDatabase) action()   {}
 func (SetCommitRule) action()    {}
 func (SetRoleLabel) action()     {}
 func (Seal) action()             {}
+func (Promise) action()          {}
 
 func (Swap) Disruptive() bool             { return false }
 func (Promote) Disruptive() bool          { return true }
@@ -129,6 +144,7 @@ func (ResumeDatabase) Disruptive() bool   { return false }
 func (SetCommitRule) Disruptive() bool    { return false }
 func (SetRoleLabel) Disruptive() bool     { return false }
 func (Seal) Disruptive() bool             { return false }
+func (Promise) Disruptive() bool          { return true }
 
 func (a Swap) String() string {
 	s := fmt.Sprintf("record: %s (holder %s, epoch %d", a.Why, orNobody(a.Next.Holder.Replica), a.Next.Epoch)
@@ -164,7 +180,10 @@ func (a SetRoleLabel) String() string {
 	return fmt.Sprintf("label %s: %s", a.Replica, strings.ToLower(string(a.Role)))
 }
 func (a Seal) String() string {
-	return fmt.Sprintf("seal [%s] below epoch %d", strings.Join(a.Replicas, " "), a.Epoch)
+	return fmt.Sprintf("seal [%s] below epoch %d, at least %d", strings.Join(a.Replicas, " "), a.Epoch, a.Need)
+}
+func (a Promise) String() string {
+	return "promise [" + strings.Join(a.Replicas, " ") + "]: stop following the old primary"
 }
 
 func orNobody(s string) string {

@@ -28,6 +28,8 @@ type Authority struct {
 	// LastPrimary is the last confirmed primary; MaybePrimary those in phase promoting since.
 	LastPrimary  string   `json:"lastPrimary,omitempty"`
 	MaybePrimary []string `json:"maybePrimary,omitempty"`
+	// NoWriteLease: the primary said that the group has no working write lease (47116), so that no wait proves anything.
+	NoWriteLease bool `json:"noWriteLease,omitempty"`
 	// GroupID is the availability group's group_id, once known.
 	GroupID string `json:"groupID,omitempty"`
 	// Sequences are the highest sequence numbers ever recorded, by replica.
@@ -63,11 +65,15 @@ func (r Run) Identity() string {
 type Grant struct {
 	Epoch int64 `json:"epoch"`
 	Run   Run   `json:"run"`
-	// WaitFrom is when this observer last saw that holder's proof change (its own clock);
-	// the full wait D counts from there.
-	WaitFrom time.Time `json:"waitFrom"`
-	// PromoteExpires is when every statement that could have made it PRIMARY has expired; zero when none was sent.
-	PromoteExpires time.Time `json:"promoteExpires,omitempty"`
+	// TakenAt is for people: when it was taken away, by the clock of whoever did it. No
+	// wait is computed from it; an observer counts from what it has seen itself (Watch).
+	TakenAt time.Time `json:"takenAt,omitempty"`
+	// Renewals is the Lease's renewal text on which the taking swap was made, when a renewal
+	// in between would have made that swap fail; empty otherwise. An observer that has seen
+	// this very text for a while may count the wait from there.
+	Renewals string `json:"renewals,omitempty"`
+	// Promoted: a FAILOVER was, or may have been, sent to it in this grant.
+	Promoted bool `json:"promoted,omitempty"`
 }
 
 // Operation in flight; recorded before its first effect. After its deadline anybody finishes or cancels it (R2).

@@ -5,7 +5,9 @@ import "time"
 // Decision is what to do now, and what must be remembered. Actions run in order;
 // the first error stops the pass.
 type Decision struct {
-	Memory   Memory
+	Memory Memory
+	// Watch goes into the next Input of the same process; it is never persisted.
+	Watch    Watch
 	Actions  []Action
 	Wait     *Wait
 	Blocks   []Block

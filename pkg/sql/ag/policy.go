@@ -30,6 +30,11 @@ type Policy struct {
 	K          int32         `json:"k"`
 	RelaxAfter time.Duration `json:"relaxAfter"`
 	Paused     bool          `json:"paused,omitempty"`
+	// Handover: a primary whose pod is told to stop hands over first, for at most HandoverMax.
+	Handover    bool          `json:"handover,omitempty"`
+	HandoverMax time.Duration `json:"handoverMax,omitempty"`
+	// AllowReseed permits the rung that discards a copy proven replaceable.
+	AllowReseed bool `json:"allowReseed,omitempty"`
 	// Initialized: the group was made once; never bootstrap again.
 	Initialized bool     `json:"initialized,omitempty"`
 	Databases   []string `json:"databases,omitempty"`
@@ -82,6 +87,30 @@ type Memory struct {
 	HandledRequest   string       `json:"handledRequest,omitempty"`
 	LastResult       *Result      `json:"lastResult,omitempty"`
 	History          []RoleChange `json:"history,omitempty"`
+	// Promotion is what the newest FAILOVER was answered; Refusals are those answered 41142.
+	Promotion *Promotion `json:"promotion,omitempty"`
+	Refusals  []Refusal  `json:"refusals,omitempty"`
+}
+
+// Promotion is the answer to the newest FAILOVER.
+type Promotion struct {
+	Replica string    `json:"replica"`
+	Epoch   int64     `json:"epoch"`
+	At      time.Time `json:"at"`
+	// Accepted: the statement returned without an error; the role changes afterwards (FG 0.3 no. 7).
+	Accepted bool      `json:"accepted,omitempty"`
+	Kind     ErrorKind `json:"kind,omitempty"`
+	Msg      int32     `json:"msg,omitempty"`
+	Message  string    `json:"message,omitempty"`
+}
+
+// Refusal is a replica whose server answered FAILOVER with 41142: its own persisted
+// configuration does not show it synchronised.
+type Refusal struct {
+	Replica  string    `json:"replica"`
+	Epoch    int64     `json:"epoch"`
+	Sequence int64     `json:"sequence"`
+	At       time.Time `json:"at"`
 }
 
 // Failure is the suspicion against the primary.

@@ -8,6 +8,16 @@ type Snapshot struct {
 	// ObservedAt is the observer's clock when the snapshot was complete, whole seconds are enough.
 	ObservedAt time.Time `json:"observedAt"`
 	Replicas   []Replica `json:"replicas"`
+	// Nodes that run, or ran, a replica or a recorded holder, by name.
+	Nodes []Node `json:"nodes,omitempty"`
+}
+
+// Node is the API server's view of a node; it outlives the pods that ran there.
+type Node struct {
+	Name         string `json:"name"`
+	Ready        bool   `json:"ready,omitempty"`
+	BootID       string `json:"bootID,omitempty"`
+	OutOfService bool   `json:"outOfService,omitempty"`
 }
 
 // Replica as three views that are never merged early: Pod (the kubelet says),

@@ -1,0 +1,37 @@
+package ag
+
+import "time"
+
+// Clock is the observer's monotonic clock around one pass, as time since the process
+// started: Began before the first read of the pass, Ended after the last. What was
+// first seen in a pass counts from Ended; how long it has been so is Began minus that.
+// So no elapsed time is ever overstated, and no two machines' clocks are compared.
+type Clock struct {
+	Began time.Duration `json:"began"`
+	Ended time.Duration `json:"ended"`
+}
+
+// Watch is what this process has seen with its own monotonic clock. It is kept in the
+// process from pass to pass and never persisted: after a restart it is empty, and only
+// time is lost.
+type Watch struct {
+	// Renewals is the Lease's renewal text of Epoch and Seen when it was first seen.
+	Renewals string        `json:"renewals,omitempty"`
+	Epoch    int64         `json:"epoch,omitempty"`
+	Seen     time.Duration `json:"seen,omitempty"`
+	// Unfenced is when each entry of Authority.Unfenced was first seen, by epoch, and the start of its wait.
+	Unfenced []Sighting `json:"unfenced,omitempty"`
+	// Operation is "<id>/<phase>/<epoch>" of the operation in flight, OperationSeen when it was first seen.
+	Operation      string        `json:"operation,omitempty"`
+	OperationSeen  time.Duration `json:"operationSeen,omitempty"`
+	OperationPhase time.Duration `json:"operationPhase,omitempty"`
+}
+
+// Sighting is one unfenced grant as this process saw it.
+type Sighting struct {
+	Epoch int64 `json:"epoch"`
+	// Seen is when the entry was first seen in the Lease.
+	Seen time.Duration `json:"seen"`
+	// From is the latest moment at which that holder can have had proof by a Lease renewal.
+	From time.Duration `json:"from"`
+}
