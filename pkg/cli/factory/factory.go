@@ -1,0 +1,127 @@
+// Package factory gives commands what they need from the outside, lazily: a
+// command that needs no cluster never touches a kubeconfig.
+package factory
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/version"
+)
+
+// Factory makes clients from the kubeconfig flags.
+type Factory interface {
+	// Namespace from -n, else from the context, else "default"; explicit tells whether -n was given.
+	Namespace() (ns string, explicit bool, err error)
+	RESTConfig() (*rest.Config, error)
+	Client() (client.Client, error)
+	Clock() clock.WithTicker
+	// Name is how the user calls us: "kubectl mssql", or the file's name.
+	Name() string
+}
+
+// Kube is the Factory of the real command line.
+type Kube struct {
+	flags *genericclioptions.ConfigFlags
+	name  string
+
+	mu     sync.Mutex
+	config *rest.Config
+	client client.Client
+}
+
+// New makes a Factory over the kubeconfig flags.
+func New(flags *genericclioptions.ConfigFlags, name string) *Kube {
+	return &Kube{flags: flags, name: name}
+}
+
+// Name implements Factory.
+func (k *Kube) Name() string { return k.name }
+
+// Clock implements Factory.
+func (k *Kube) Clock() clock.WithTicker { return clock.RealClock{} }
+
+// Namespace implements Factory.
+func (k *Kube) Namespace() (string, bool, error) {
+	ns, explicit, err := k.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", false, noCluster(err)
+	}
+	return ns, explicit, nil
+}
+
+// RESTConfig implements Factory.
+func (k *Kube) RESTConfig() (*rest.Config, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.restConfig()
+}
+
+func (k *Kube) restConfig() (*rest.Config, error) {
+	if k.config != nil {
+		return k.config, nil
+	}
+	c, err := k.flags.ToRESTConfig()
+	if err != nil {
+		return nil, noCluster(err)
+	}
+	c.UserAgent = "kubectl-mssql/v" + version.Get().Version
+	c.QPS, c.Burst = 50, 100
+	if c.Timeout == 0 {
+		c.Timeout = 30 * time.Second
+	}
+	k.config = c
+	return c, nil
+}
+
+// Client implements Factory.
+func (k *Kube) Client() (client.Client, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.client != nil {
+		return k.client, nil
+	}
+	c, err := k.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	cl, err := client.New(c, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, noCluster(err)
+	}
+	k.client = cl
+	return cl, nil
+}
+
+// Scheme knows Kubernetes' kinds, CRDs and ours.
+func Scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, api.AddToScheme} {
+		if err := add(s); err != nil {
+			return nil, fmt.Errorf("register kinds: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func noCluster(err error) error {
+	return exit.With(exit.Unexpected,
+		"check --kubeconfig and --context; `kubectl cluster-info` must work with the same flags",
+		fmt.Errorf("cannot reach a cluster: %w", err))
+}

@@ -1,0 +1,103 @@
+// Package cli is the plugin: one package a verb, and the root that hangs them together.
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/install"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/uninstall"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/versioncmd"
+)
+
+// Groups of verbs in the help text.
+const (
+	groupOperator = "operator"
+	groupShell    = "shell"
+)
+
+// NewRoot builds the command tree. argv0 decides how we call ourselves: kubectl
+// starts plugins as kubectl-mssql, and people type `kubectl mssql`.
+func NewRoot(argv0 string, s *iostreams.IOStreams) *cobra.Command {
+	name := DisplayName(argv0)
+	flags := genericclioptions.NewConfigFlags(true)
+	f := factory.New(flags, name)
+
+	root := &cobra.Command{
+		Use:   "kubectl-mssql",
+		Short: "SQL Server availability groups and instances in Kubernetes",
+		Long: `Install, create, watch and move SQL Server availability groups in Kubernetes.
+
+Every verb works on the namespace of the kubeconfig's context unless -n says otherwise.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return exit.Errorf(exit.Usage, fmt.Sprintf("%s --help lists the verbs", name), "unknown verb %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.ErrOut)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exit.With(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), err)
+	})
+	color := string(s.Color)
+	plugin := func(cmd *cobra.Command, group string) *cobra.Command {
+		cmd.GroupID = group
+		// The kubeconfig flags hang on the plugin's verbs only: the operator and the
+		// instance manager must not inherit --context.
+		flags.AddFlags(cmd.PersistentFlags())
+		cmd.PersistentFlags().StringVar(&color, "color", color, "when to use colour: auto, always or never")
+		cmd.PersistentFlags().BoolVar(&s.ASCII, "ascii", s.ASCII, "no signs outside ASCII")
+		before := cmd.PersistentPreRunE
+		cmd.PersistentPreRunE = func(c *cobra.Command, args []string) error {
+			switch m := iostreams.ColorMode(color); m {
+			case iostreams.ColorAuto, iostreams.ColorAlways, iostreams.ColorNever:
+				s.Color = m
+			default:
+				return exit.Errorf(exit.Usage, "use auto, always or never", "unknown colour mode %q", color)
+			}
+			if before != nil {
+				return before(c, args)
+			}
+			return nil
+		}
+		return cmd
+	}
+	root.AddGroup(
+		&cobra.Group{ID: groupOperator, Title: "Operator:"},
+		&cobra.Group{ID: groupShell, Title: "Shell:"},
+	)
+	root.AddCommand(
+		plugin(install.New(f, s), groupOperator),
+		plugin(uninstall.New(f, s), groupOperator),
+		plugin(versioncmd.New(f, s), groupOperator),
+	)
+	root.SetHelpCommandGroupID(groupShell)
+	root.SetCompletionCommandGroupID(groupShell)
+	return root
+}
+
+// DisplayName is "kubectl mssql" when kubectl started us, else the file's own name.
+func DisplayName(argv0 string) string {
+	base := strings.TrimSuffix(filepath.Base(argv0), ".exe")
+	if rest, ok := strings.CutPrefix(base, "kubectl-"); ok {
+		return "kubectl " + strings.ReplaceAll(rest, "_", "-")
+	}
+	if strings.HasPrefix(base, "kubectl_complete-") {
+		return "kubectl mssql"
+	}
+	return base
+}
