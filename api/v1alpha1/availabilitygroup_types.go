@@ -77,6 +77,8 @@ type DatabaseSpec struct {
 }
 
 // TimingSpec sets the write lease's numbers (safety.md §2). Values left out come from the profile.
+// It is immutable: a server keeps the numbers with which it started, and the wait after its loss must cover them.
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="automaticFailover.timing is immutable"
 // +kubebuilder:validation:XValidation:rule="!has(self.leaseSeconds) || !has(self.renewSeconds) || self.leaseSeconds >= 3 * self.renewSeconds",message="leaseSeconds must be at least three times renewSeconds"
 // +kubebuilder:validation:XValidation:rule="!has(self.authoritySeconds) || !has(self.renewSeconds) || self.authoritySeconds >= 2 * self.renewSeconds",message="authoritySeconds must be at least twice renewSeconds plus the call time-out"
 type TimingSpec struct {

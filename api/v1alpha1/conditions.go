@@ -54,6 +54,19 @@ const (
 	ReasonAttemptsUsedUp          = "AttemptsUsedUp"
 	ReasonSeedingFailed           = "SeedingFailed"
 	ReasonDatabasesMissing        = "DatabasesMissing"
+	ReasonInvalidSpec             = "InvalidSpec"
+	ReasonInvalidAnnotation       = "InvalidAnnotation"
+	ReasonContainerConfigError    = "ContainerConfigError"
+	ReasonVolumePending           = "VolumePending"
+	ReasonNameTaken               = "NameTaken"
+	ReasonEndNotProven            = "PreviousPodEndNotProven"
+	ReasonCertificateFailed       = "CertificateFailed"
+	ReasonPaused                  = "Paused"
+	ReasonStarting                = "Starting"
+	ReasonResizeInProgress        = "ResizeInProgress"
+	ReasonResizeComplete          = "ResizeComplete"
+	ReasonExpansionUnsupported    = "ExpansionUnsupported"
+	ReasonControllerError         = "ControllerError"
 )
 
 // Reasons of events about role changes.
@@ -74,4 +87,10 @@ const (
 	EventCommitRule     = "CommitRuleChanged"
 	EventBlocked        = "FailoverBlocked"
 	EventBlockedCleared = "FailoverUnblocked"
+
+	EventPodCreated        = "PodCreated"
+	EventPodReplaced       = "PodReplaced"
+	EventCertificateIssued = "CertificateIssued"
+	EventVolumeExpanding   = "VolumeExpanding"
+	EventPhaseChanged      = "PhaseChanged"
 )

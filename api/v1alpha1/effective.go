@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -18,6 +20,32 @@ func (g *SQLServerAvailabilityGroup) ReplicaNames() []string {
 		names[i] = g.ReplicaName(i)
 	}
 	return names
+}
+
+// ReplicaName is the pod's name.
+func (i *SQLServerInstance) ReplicaName() string { return i.Name + "-0" }
+
+// ServiceName is the Service that clients connect to.
+func (i *SQLServerInstance) ServiceName() string {
+	if i.Spec.Service.Name != "" {
+		return i.Spec.Service.Name
+	}
+	return i.Name + "-client"
+}
+
+// MaxHostName is the longest host name that SQL Server takes (FG 7.4).
+const MaxHostName = 15
+
+// HostName of a replica's pod, which becomes @@SERVERNAME: the replica's own name,
+// or, where that is longer than SQL Server takes, its beginning and a digest. Only
+// standalone instances can have such names; an availability group's are refused.
+func HostName(replica string) string {
+	if len(replica) <= MaxHostName {
+		return replica
+	}
+	sum := sha256.Sum256([]byte(replica))
+	const digits = 6
+	return strings.TrimRight(replica[:MaxHostName-digits-1], "-") + "-" + hex.EncodeToString(sum[:])[:digits]
 }
 
 // TSQLName is the group's name in T-SQL.

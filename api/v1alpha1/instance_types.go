@@ -39,7 +39,7 @@ type SQLServerInstanceStatus struct {
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
 // +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoint`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 13",message="the name may have at most 13 characters: the server is called <name>-0 and SQL Server takes at most 15"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 50",message="the name may have at most 50 characters: its children's names are longer and may have 63"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must start with a letter and hold only a-z, 0-9 and -"
 type SQLServerInstance struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -33,6 +33,11 @@ const (
 	AnnotationPaused = Group + "/paused"
 	// AnnotationDigest is the digest of the desired pod, on the pod.
 	AnnotationDigest = Group + "/pod-digest"
+	// AnnotationApplied is the digest of what the controller last applied, on its other children.
+	AnnotationApplied = Group + "/applied"
+	// AnnotationLastPod is on a data volume's claim: the newest pod that used it, and whether
+	// its end is proven (safety.md R8). A JSON document.
+	AnnotationLastPod = Group + "/last-pod"
 	// AnnotationInstallID marks what `install` applied.
 	AnnotationInstallID = Group + "/installed-by"
 )

@@ -10,10 +10,13 @@ import (
 type Edition string
 
 // StorageSpec describes the data volume of a server.
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.dataVolumeSize)).compareTo(quantity(string(oldSelf.dataVolumeSize))) >= 0",message="dataVolumeSize cannot shrink: Kubernetes cannot make a volume smaller"
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storageClassName is immutable"
+// +kubebuilder:validation:XValidation:rule="self.accessModes == oldSelf.accessModes",message="accessModes is immutable"
 type StorageSpec struct {
 	// DataVolumeSize is the size of the data volume; it may grow, never shrink.
 	// +kubebuilder:default="10Gi"
-	// +kubebuilder:validation:XValidation:rule="quantity(self).compareTo(quantity('1Gi')) >= 0",message="dataVolumeSize must be at least 1Gi"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Gi')) >= 0",message="dataVolumeSize must be at least 1Gi"
 	DataVolumeSize resource.Quantity `json:"dataVolumeSize,omitempty"`
 	// StorageClassName selects the StorageClass; the cluster's default when empty. Immutable.
 	// +optional
@@ -21,6 +24,8 @@ type StorageSpec struct {
 	// AccessModes of the volume claim. Immutable. ReadWriteMany is refused: one volume belongs to one server.
 	// +optional
 	// +kubebuilder:default={"ReadWriteOnce"}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1
 	// +kubebuilder:validation:items:Enum=ReadWriteOnce;ReadWriteOncePod
 	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
 	// ReclaimPolicy is patched onto the bound volume: Retain keeps the data when the claim is deleted.
