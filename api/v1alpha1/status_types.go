@@ -170,6 +170,16 @@ type MemoryStatus struct {
 	// +listType=map
 	// +listMapKey=replica
 	Refusals []RefusalStatus `json:"refusals,omitempty"`
+	// Setup is the step of bootstrap, membership or databases that was tried and is not done.
+	Setup *SetupStatus `json:"setup,omitempty"`
+}
+
+// SetupStatus counts the attempts at one step of the setup.
+type SetupStatus struct {
+	Step          string      `json:"step"`
+	Attempts      int32       `json:"attempts"`
+	LastAttemptAt metav1.Time `json:"lastAttemptAt"`
+	LastError     string      `json:"lastError,omitempty"`
 }
 
 // PromotionStatus is the answer to the newest FAILOVER.

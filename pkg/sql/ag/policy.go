@@ -38,6 +38,8 @@ type Policy struct {
 	// Initialized: the group was made once; never bootstrap again.
 	Initialized bool     `json:"initialized,omitempty"`
 	Databases   []string `json:"databases,omitempty"`
+	// EndpointPort is the port of the mirroring endpoints.
+	EndpointPort int32 `json:"endpointPort,omitempty"`
 }
 
 // ReplicaPolicy is one replica of the spec.
@@ -48,6 +50,8 @@ type ReplicaPolicy struct {
 	Auto     bool   `json:"auto"`
 	Readable bool   `json:"readable,omitempty"`
 	Fenced   bool   `json:"fenced,omitempty"`
+	// URL of its mirroring endpoint, TCP://host:port.
+	URL string `json:"url,omitempty"`
 }
 
 // Timing of the write lease (safety.md §2): renew interval, call time-out, A, q, L, m.
@@ -90,6 +94,19 @@ type Memory struct {
 	// Promotion is what the newest FAILOVER was answered; Refusals are those answered 41142.
 	Promotion *Promotion `json:"promotion,omitempty"`
 	Refusals  []Refusal  `json:"refusals,omitempty"`
+	// Initialized: the group was made; written once, by the bootstrap.
+	Initialized bool `json:"initialized,omitempty"`
+	// Setup is the step of bootstrap, membership or databases that is being tried; nil when none has failed.
+	Setup *SetupStep `json:"setup,omitempty"`
+}
+
+// SetupStep counts the attempts at one step that makes or completes the group; each
+// is counted before it is made, and another step starts at one again.
+type SetupStep struct {
+	Step          string    `json:"step"` // "create group", "join ag1-2", "add database app", …
+	Attempts      int32     `json:"attempts"`
+	LastAttemptAt time.Time `json:"lastAttemptAt"`
+	LastError     string    `json:"lastError,omitempty"`
 }
 
 // Promotion is the answer to the newest FAILOVER.
