@@ -1,0 +1,97 @@
+# kubectl-mssql. `make` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+BIN        := bin
+VERSION    ?= 0.1.0
+COMMIT     := $(shell git rev-parse --short HEAD 2>/dev/null)
+DATE       := $(shell git log -1 --format=%cI 2>/dev/null)
+PKG        := github.com/kubectl-mssql/kubectl-mssql
+LDFLAGS    := -s -w -X $(PKG)/pkg/version.version=$(VERSION) -X $(PKG)/pkg/version.commit=$(COMMIT) -X $(PKG)/pkg/version.date=$(DATE)
+GOBUILD    := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+CACHE      ?= $(or $(KUBECTL_MSSQL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kubectl-mssql)
+FUZZ_TIME  ?= 20s
+CONTROLLER_GEN := go tool -modfile=tools.mod controller-gen
+GOLANGCI_VERSION := v2.15.0
+export KUBECTL_MSSQL_CACHE := $(CACHE)
+
+##@ Everyday
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*##/ {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/kubectl-mssql: plugin, operator and instance manager
+	@mkdir -p $(BIN)
+	$(GOBUILD) -o $(BIN)/kubectl-mssql ./cmd/kubectl-mssql
+
+.PHONY: deps
+deps:
+	@tests/deps.sh
+
+.PHONY: demo
+demo: deps ## Local cluster, operator and a three-replica availability group on simulated servers
+	@tests/demo/demo.sh up
+
+.PHONY: demo-down
+demo-down: ## Remove everything that demo made
+	@tests/demo/demo.sh down
+
+##@ Tests
+.PHONY: test
+test: deps ## All tests that this machine can run: unit, golden, envtest, simulator, local cluster
+	@tests/all.sh
+
+.PHONY: test-fast
+test-fast: ## Unit and golden tests only; no cluster, no network
+	go test -shuffle=on $$(go list ./... | grep -v -e /tests/e2e -e /tests/cluster)
+
+.PHONY: e2e
+e2e: deps build image ## End-to-end tests on the local cluster (CLUSTER=local|kind|current)
+	KUBECTL_MSSQL_E2E=1 go test -race -count=1 -timeout 40m -v ./tests/e2e/...
+
+.PHONY: bench
+bench: ## Benchmarks
+	go test -run '^$$' -bench . -benchmem ./pkg/... ./tests/mssqlsim/... | grep -v -e 'no test files'
+
+.PHONY: fuzz
+fuzz: ## Every fuzz target for FUZZ_TIME (20s)
+	@for pkg in $$(go list ./pkg/... ./tests/mssqlsim/... ./api/...); do \
+	  for f in $$(go test -list '^Fuzz' $$pkg 2>/dev/null | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ_TIME) $$pkg; \
+	  done; done
+
+##@ Code
+.PHONY: generate
+generate: ## Deepcopy, CRDs, deploy/install.yaml
+	$(CONTROLLER_GEN) object paths=./api/... crd output:crd:dir=pkg/manifests/crd
+	go run ./pkg/manifests/gen
+
+.PHONY: verify
+verify: generate ## Fail when a generated file is not up to date
+	go mod tidy -diff
+	@git diff --exit-code -- api pkg/manifests deploy docs || { echo "run make generate and commit the result"; exit 1; }
+
+.PHONY: golden
+golden: ## Rewrite golden files; read the diff
+	go test ./pkg/sql/tsql/... ./pkg/sql/decide/... ./pkg/controller/... ./pkg/cli/... -run 'Golden|Scenario|Screen' -args -update || true
+	git diff --stat
+
+.PHONY: lint
+lint: $(CACHE)/golangci-lint-$(GOLANGCI_VERSION) ## golangci-lint with the reasons in .golangci.yml
+	$(CACHE)/golangci-lint-$(GOLANGCI_VERSION) run ./...
+
+$(CACHE)/golangci-lint-$(GOLANGCI_VERSION):
+	@mkdir -p $(CACHE)
+	GOBIN=$(CACHE)/.gobin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(CACHE)/.gobin/golangci-lint $@
+
+##@ Images
+.PHONY: image
+image: ## Image archives of the product and of the simulated server in bin/
+	@tests/images.sh $(BIN)
+
+.PHONY: clean
+clean: ## Remove build output (the cache outside the tree stays)
+	rm -rf $(BIN) dist
