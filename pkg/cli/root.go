@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/create"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/failover"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/install"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/uninstall"
@@ -20,6 +22,8 @@ import (
 // Groups of verbs in the help text.
 const (
 	groupOperator = "operator"
+	groupCreate   = "create"
+	groupMove     = "move"
 	groupShell    = "shell"
 )
 
@@ -78,12 +82,16 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 	}
 	root.AddGroup(
 		&cobra.Group{ID: groupOperator, Title: "Operator:"},
+		&cobra.Group{ID: groupCreate, Title: "Create:"},
+		&cobra.Group{ID: groupMove, Title: "Move:"},
 		&cobra.Group{ID: groupShell, Title: "Shell:"},
 	)
 	root.AddCommand(
 		plugin(install.New(f, s), groupOperator),
 		plugin(uninstall.New(f, s), groupOperator),
 		plugin(versioncmd.New(f, s), groupOperator),
+		plugin(create.New(f, s), groupCreate),
+		plugin(failover.New(f, s), groupMove),
 	)
 	root.SetHelpCommandGroupID(groupShell)
 	root.SetCompletionCommandGroupID(groupShell)

@@ -3,7 +3,6 @@
 package uninstall
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/confirm"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
@@ -152,33 +152,11 @@ func (o *Options) plan(targets []*unstructured.Unstructured, users []string) {
 // confirm asks for y, or for the namespace's name when resource definitions go.
 func (o *Options) confirm() error {
 	if o.DeleteCRDs {
-		if o.Confirm == o.Namespace && o.Yes {
-			return nil
-		}
-		if !o.Streams.CanPrompt() {
-			return exit.Errorf(exit.NotConfirmed, fmt.Sprintf("repeat with --delete-crds --yes --confirm=%s", o.Namespace), "not confirmed, and there is no terminal to ask on")
-		}
-		return o.ask(fmt.Sprintf("Type the namespace %s to remove the resource definitions too: ", o.Namespace), o.Namespace)
+		return confirm.Typed(o.Streams, o.Yes, o.Confirm, o.Namespace,
+			fmt.Sprintf("Type the namespace %s to remove the resource definitions too: ", o.Namespace),
+			fmt.Sprintf("--delete-crds --yes --confirm=%s", o.Namespace))
 	}
-	if o.Yes {
-		return nil
-	}
-	if !o.Streams.CanPrompt() {
-		return exit.Errorf(exit.NotConfirmed, "repeat with --yes", "not confirmed, and there is no terminal to ask on")
-	}
-	return o.ask("Proceed? [y/N] ", "y", "Y", "yes")
-}
-
-func (o *Options) ask(question string, accepted ...string) error {
-	fmt.Fprint(o.Streams.ErrOut, question)
-	answer, _ := bufio.NewReader(o.Streams.In).ReadString('\n') // an end of input is a no
-	answer = strings.TrimSpace(answer)
-	for _, a := range accepted {
-		if answer == a {
-			return nil
-		}
-	}
-	return exit.Errorf(exit.NotConfirmed, "", "not confirmed; nothing was changed")
+	return confirm.YesNo(o.Streams, o.Yes, "--yes")
 }
 
 // existing lists groups and instances as "sqlag/ns/name".
