@@ -40,7 +40,7 @@ uses the cluster of KUBECONFIG and changes nothing about it.`,
 	}
 	cmd.PersistentFlags().StringVar(&o.Name, "name", o.Name, "name of the cluster, for more than one on a machine (default kmssql)")
 	cmd.AddCommand(upCommand(&o), downCommand(&o), statusCommand(&o), nodeCommand(&o), loadCommand(&o),
-		kubeconfigCommand(&o), logsCommand(&o), assetsCommand())
+		kubeconfigCommand(&o), logsCommand(&o), assetsCommand(), imageCommand())
 	return cmd
 }
 
