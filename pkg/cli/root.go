@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/failover"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/install"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/status"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/uninstall"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/versioncmd"
 )
@@ -23,6 +24,7 @@ import (
 const (
 	groupOperator = "operator"
 	groupCreate   = "create"
+	groupSee      = "see"
 	groupMove     = "move"
 	groupShell    = "shell"
 )
@@ -83,6 +85,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 	root.AddGroup(
 		&cobra.Group{ID: groupOperator, Title: "Operator:"},
 		&cobra.Group{ID: groupCreate, Title: "Create:"},
+		&cobra.Group{ID: groupSee, Title: "See:"},
 		&cobra.Group{ID: groupMove, Title: "Move:"},
 		&cobra.Group{ID: groupShell, Title: "Shell:"},
 	)
@@ -91,6 +94,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		plugin(uninstall.New(f, s), groupOperator),
 		plugin(versioncmd.New(f, s), groupOperator),
 		plugin(create.New(f, s), groupCreate),
+		plugin(status.New(f, s), groupSee),
 		plugin(failover.New(f, s), groupMove),
 	)
 	root.SetHelpCommandGroupID(groupShell)

@@ -77,6 +77,7 @@ of the move. With --allow-data-loss the target is forced, and what may be lost i
 	fl := cmd.Flags()
 	fl.StringVar(&o.To, "to", "", "replica that becomes primary; the operator's choice when left out")
 	fl.StringVar(&o.DataLoss, "allow-data-loss", "", "force the move, and accept that commits are lost: at most this many seconds of them, or \"unlimited\"")
+	fl.Lookup("allow-data-loss").NoOptDefVal = "unlimited"
 	fl.BoolVarP(&o.Yes, "yes", "y", false, "do not ask")
 	fl.StringVar(&o.Confirm, "confirm", "", "with --allow-data-loss: the group's name, instead of typing it")
 	fl.BoolVar(&o.DryRun, "dry-run", false, "show who could take over and change nothing")
