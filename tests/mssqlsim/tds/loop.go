@@ -90,10 +90,10 @@ func (c *Conn) handle(ctx context.Context, m message) (goOn bool, err error) {
 	}
 	switch {
 	case m.kind == typeAttention:
-		return true, r.finish(true, c.session.State())
+		return true, r.acknowledge(c.session.State())
 	case m.ignored:
 		r.failed = true
-		return true, r.finish(false, c.session.State())
+		return true, r.finish(c.session.State())
 	}
 	r.before = c.session.State()
 	if m.status&(statusReset|statusResetKeepingTxn) != 0 {
@@ -119,8 +119,14 @@ func (c *Conn) handle(ctx context.Context, m message) (goOn bool, err error) {
 	c.mu.Unlock()
 	cancel(nil)
 
-	if err := r.finish(attention, c.session.State()); err != nil {
+	now := c.session.State()
+	if err := r.finish(now); err != nil {
 		return false, fmt.Errorf("send reply: %w", err)
+	}
+	if attention {
+		if err := r.acknowledge(now); err != nil {
+			return false, fmt.Errorf("acknowledge attention: %w", err)
+		}
 	}
 	return !r.fatal, nil
 }

@@ -154,6 +154,9 @@ func (r *Response) Done(d Done) error {
 	return r.err
 }
 
+// Break closes the connection after this reply.
+func (r *Response) Break() { r.fatal = true }
+
 // ReturnStatus writes the return code of a procedure.
 func (r *Response) ReturnStatus(code int32) error {
 	r.settle(true)
@@ -213,25 +216,13 @@ func (r *Response) endProc(status uint16) {
 }
 
 // finish ends the reply. The last token of a message is a DONE without the more bit: the
-// kept-back one, the one of the procedure, or the answer to an attention.
-func (r *Response) finish(attention bool, now SessionState) error {
-	var status uint16
-	if now.Transaction != 0 {
-		status |= doneInXact
-	}
-	if r.fatal {
-		status |= doneServerError
-	}
-	switch {
-	case attention:
-		r.stateChanges(now)
-		r.settle(true)
-		r.buf = appendDone(r.buf, tokDone, status|doneAttention, 0, 0)
-	case r.inProc:
-		r.stateChanges(now)
+// kept-back one, or the one of the procedure.
+func (r *Response) finish(now SessionState) error {
+	status := r.status(now)
+	r.stateChanges(now)
+	if r.inProc {
 		r.endProc(status)
-	default:
-		r.stateChanges(now)
+	} else {
 		if r.pending == nil {
 			r.pending = &doneToken{token: tokDone}
 			if r.failed {
@@ -241,6 +232,27 @@ func (r *Response) finish(attention bool, now SessionState) error {
 		r.pending.status |= status
 		r.settle(false)
 	}
+	return r.end()
+}
+
+// acknowledge answers an attention: a message of its own behind the reply, where every
+// client looks for it.
+func (r *Response) acknowledge(now SessionState) error {
+	r.buf = appendDone(r.buf, tokDone, r.status(now)|doneAttention, 0, 0)
+	return r.end()
+}
+
+func (r *Response) status(now SessionState) (status uint16) {
+	if now.Transaction != 0 {
+		status |= doneInXact
+	}
+	if r.fatal {
+		status |= doneServerError
+	}
+	return status
+}
+
+func (r *Response) end() error {
 	r.send()
 	if r.err == nil {
 		r.err = r.out.end()

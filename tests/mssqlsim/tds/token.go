@@ -53,6 +53,7 @@ type Column struct {
 	Name     string
 	Type     sqltypes.Type
 	Nullable bool
+	Identity bool
 }
 
 // Message is an error or an information message.
@@ -151,6 +152,7 @@ func appendDone(b []byte, token byte, status, command uint16, rows uint64) []byt
 const (
 	columnNullable       = 0x0001
 	columnUpdateable     = 0x0008 // "unknown", what the product sends for computed results
+	columnIdentity       = 0x0010
 	userTypeNone         = 0
 	returnValueUDFOrProc = 0x01
 )
@@ -162,6 +164,9 @@ func appendColumns(b []byte, columns []Column) []byte {
 		flags := uint16(columnUpdateable)
 		if c.Nullable {
 			flags |= columnNullable
+		}
+		if c.Identity {
+			flags |= columnIdentity
 		}
 		b = binary.LittleEndian.AppendUint16(b, flags)
 		b = appendTypeInfo(b, c.Type)
