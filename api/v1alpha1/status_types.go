@@ -170,8 +170,10 @@ type MemoryStatus struct {
 	// +listType=map
 	// +listMapKey=replica
 	Refusals []RefusalStatus `json:"refusals,omitempty"`
-	// Setup is the step of bootstrap, membership or databases that was tried and is not done.
-	Setup *SetupStatus `json:"setup,omitempty"`
+	// Setup are the steps of bootstrap, membership and databases that were tried and are not done.
+	// +listType=map
+	// +listMapKey=step
+	Setup []SetupStatus `json:"setup,omitempty"`
 }
 
 // SetupStatus counts the attempts at one step of the setup.

@@ -227,8 +227,10 @@ func (in *MemoryStatus) DeepCopyInto(out *MemoryStatus) {
 	}
 	if in.Setup != nil {
 		in, out := &in.Setup, &out.Setup
-		*out = new(SetupStatus)
-		(*in).DeepCopyInto(*out)
+		*out = make([]SetupStatus, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
 	}
 }
 

@@ -96,12 +96,12 @@ type Memory struct {
 	Refusals  []Refusal  `json:"refusals,omitempty"`
 	// Initialized: the group was made; written once, by the bootstrap.
 	Initialized bool `json:"initialized,omitempty"`
-	// Setup is the step of bootstrap, membership or databases that is being tried; nil when none has failed.
-	Setup *SetupStep `json:"setup,omitempty"`
+	// Setup are the steps of bootstrap, membership and databases that were tried and are not done.
+	Setup []SetupStep `json:"setup,omitempty"`
 }
 
 // SetupStep counts the attempts at one step that makes or completes the group; each
-// is counted before it is made, and another step starts at one again.
+// is counted before it is made. A step that is no longer wanted is forgotten.
 type SetupStep struct {
 	Step          string    `json:"step"` // "create group", "join ag1-2", "add database app", …
 	Attempts      int32     `json:"attempts"`

@@ -128,27 +128,53 @@ type Local struct {
 	LeaseEnabled   bool          `json:"leaseEnabled,omitempty"`
 	LeaseRemaining time.Duration `json:"leaseRemaining,omitempty"`
 	// CommitPendingFor is the age of a configuration commit in flight; 0 when none.
-	CommitPendingFor   time.Duration `json:"commitPendingFor,omitempty"`
-	Endpoint           EndpointState `json:"endpoint,omitempty"`
-	EndpointCertExpiry time.Time     `json:"endpointCertExpiry,omitempty"`
-	Databases          []Database    `json:"databases,omitempty"`
+	CommitPendingFor time.Duration `json:"commitPendingFor,omitempty"`
+	Endpoint         EndpointState `json:"endpoint,omitempty"`
+	// EndpointName and EndpointCertificate are its name and the certificate that it offers.
+	EndpointName        string     `json:"endpointName,omitempty"`
+	EndpointCertificate string     `json:"endpointCertificate,omitempty"`
+	EndpointCertExpiry  time.Time  `json:"endpointCertExpiry,omitempty"`
+	Databases           []Database `json:"databases,omitempty"`
+	// UserDatabases of the server, in the group or not.
+	UserDatabases []UserDatabase `json:"userDatabases,omitempty"`
+	// HADR tells whether Always On is enabled; Express whether the edition can only be a witness.
+	HADR    bool `json:"hadr,omitempty"`
+	Express bool `json:"express,omitempty"`
+	// External: the group's cluster type is EXTERNAL.
+	External bool `json:"external,omitempty"`
 }
 
 // ConfiguredReplica is one row of sys.availability_replicas.
 type ConfiguredReplica struct {
-	Server string `json:"server"`
-	Mode   Mode   `json:"mode"`
+	Server   string `json:"server"`
+	Mode     Mode   `json:"mode"`
+	URL      string `json:"url,omitempty"`
+	Readable bool   `json:"readable,omitempty"`
+}
+
+// UserDatabase is one row of sys.databases (FG 3.9).
+type UserDatabase struct {
+	Name  string        `json:"name"`
+	State DatabaseState `json:"state,omitempty"`
+	// Full: the recovery model is FULL.
+	Full bool `json:"full,omitempty"`
+	// LogChain: a full backup has begun a chain of log backups (last_log_backup_lsn is set).
+	LogChain bool `json:"logChain,omitempty"`
+	// Grouped: it belongs to an availability group on this server.
+	Grouped bool `json:"grouped,omitempty"`
 }
 
 // Remote is what the present primary says about the replica.
 type Remote struct {
-	Connected        bool       `json:"connected"`
-	Role             Role       `json:"role,omitempty"`
-	Health           string     `json:"health,omitempty"` // HEALTHY, PARTIALLY_HEALTHY, NOT_HEALTHY
-	LastConnectError int32      `json:"lastConnectError,omitempty"`
-	LastConnectText  string     `json:"lastConnectText,omitempty"`
-	Seeding          bool       `json:"seeding,omitempty"`
-	Databases        []Database `json:"databases,omitempty"`
+	Connected        bool   `json:"connected"`
+	Role             Role   `json:"role,omitempty"`
+	Health           string `json:"health,omitempty"` // HEALTHY, PARTIALLY_HEALTHY, NOT_HEALTHY
+	LastConnectError int32  `json:"lastConnectError,omitempty"`
+	LastConnectText  string `json:"lastConnectText,omitempty"`
+	Seeding          bool   `json:"seeding,omitempty"`
+	// SeedingFailed names the databases whose newest seeding to this replica has failed for good.
+	SeedingFailed []string   `json:"seedingFailed,omitempty"`
+	Databases     []Database `json:"databases,omitempty"`
 }
 
 // Database is one copy.

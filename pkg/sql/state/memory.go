@@ -44,8 +44,8 @@ func Memory(s *v1alpha1.SQLServerAvailabilityGroupStatus) ag.Memory {
 	for _, r := range x.Refusals {
 		m.Refusals = append(m.Refusals, ag.Refusal{Replica: r.Replica, Epoch: r.Epoch, Sequence: r.Sequence, At: utc(r.At)})
 	}
-	if u := x.Setup; u != nil {
-		m.Setup = &ag.SetupStep{Step: u.Step, Attempts: u.Attempts, LastAttemptAt: utc(u.LastAttemptAt), LastError: u.LastError}
+	for _, u := range x.Setup {
+		m.Setup = append(m.Setup, ag.SetupStep{Step: u.Step, Attempts: u.Attempts, LastAttemptAt: utc(u.LastAttemptAt), LastError: u.LastError})
 	}
 	return m
 }
@@ -86,10 +86,10 @@ func SetMemory(s *v1alpha1.SQLServerAvailabilityGroupStatus, m ag.Memory) {
 	for _, r := range m.Refusals {
 		x.Refusals = append(x.Refusals, v1alpha1.RefusalStatus{Replica: r.Replica, Epoch: r.Epoch, Sequence: r.Sequence, At: metav1.NewTime(r.At)})
 	}
-	if u := m.Setup; u != nil {
-		x.Setup = &v1alpha1.SetupStatus{Step: u.Step, Attempts: u.Attempts, LastAttemptAt: metav1.NewTime(u.LastAttemptAt), LastError: u.LastError}
+	for _, u := range m.Setup {
+		x.Setup = append(x.Setup, v1alpha1.SetupStatus{Step: u.Step, Attempts: u.Attempts, LastAttemptAt: metav1.NewTime(u.LastAttemptAt), LastError: u.LastError})
 		if !m.Initialized {
-			s.BootstrapAttempts = u.Attempts
+			s.BootstrapAttempts = max(s.BootstrapAttempts, u.Attempts)
 		}
 	}
 	s.Memory = x

@@ -293,7 +293,7 @@ func TestMemorySurvivesTheStatus(t *testing.T) {
 			m.PrimaryFailure = &ag.Failure{Since: start.Truncate(time.Second), LastStrikeAt: start.Truncate(time.Second), Strikes: 2, Evidence: some.Draw(rt, "e"), Renewals: some.Draw(rt, "r")}
 		}
 		if rapid.Bool().Draw(rt, "setup") {
-			m.Setup = &ag.SetupStep{Step: some.Draw(rt, "step"), Attempts: 2, LastAttemptAt: start.Truncate(time.Second), LastError: some.Draw(rt, "le")}
+			m.Setup = []ag.SetupStep{{Step: some.Draw(rt, "step"), Attempts: 2, LastAttemptAt: start.Truncate(time.Second), LastError: some.Draw(rt, "le")}}
 		}
 		for range rapid.IntRange(0, 3).Draw(rt, "n") {
 			m.Recoveries = append(m.Recoveries, ag.Recovery{Replica: some.Draw(rt, "rr"), Symptom: ag.SymptomResolving, Since: start.Truncate(time.Second), LastAttemptAt: at.Draw(rt, "la"), Rung: ag.RungBoth, Attempts: 3, LastMsg: 41104})

@@ -39,10 +39,15 @@ func DropGroup(group string) string {
 }
 
 // Join makes this server a replica of a group whose primary already lists it, and
-// lets seeding create its databases (FG 1.5, 1.6). It does nothing where a replica
-// exists (41106). JOIN waits for the configuration: 47106 when it does not come.
-func Join(group string, external bool) string {
-	return Guard{Group: group, Roles: []ag.Role{ag.RoleNone}}.Wrap(join(group, external), grantCreateAnyDatabase(group))
+// lets seeding create its databases (FG 1.5, 1.6), a witness excepted (47111). It is
+// refused where a replica exists (41106). JOIN waits for the configuration: 47106
+// when it does not come.
+func Join(group string, external, witness bool) string {
+	statements := []string{join(group, external)}
+	if !witness {
+		statements = append(statements, grantCreateAnyDatabase(group))
+	}
+	return Guard{Group: group, Roles: []ag.Role{ag.RoleNone}}.Wrap(statements...)
 }
 
 // GrantCreateAnyDatabase lets automatic seeding create databases for the group (FG

@@ -77,9 +77,9 @@ ORDER BY r.replica_server_name, c.database_name`,
 		`SELECT d.name,
   d.state_desc,
   d.recovery_model_desc,
-  d.create_date,
   CONVERT(nvarchar(36), d.replica_id) AS replica_id,
-  CONVERT(nvarchar(36), f.recovery_fork_guid) AS recovery_fork
+  CONVERT(nvarchar(36), f.recovery_fork_guid) AS recovery_fork,
+  CASE WHEN f.last_log_backup_lsn IS NULL THEN 0 ELSE 1 END AS log_chain
 FROM sys.databases AS d
 LEFT JOIN sys.database_recovery_status AS f ON f.database_id = d.database_id
 WHERE d.database_id > 4
