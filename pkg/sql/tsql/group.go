@@ -21,15 +21,16 @@ type Group struct {
 	First Replica
 }
 
-// CreateGroup is CREATE AVAILABILITY GROUP with one replica and k = 0. It stands
-// alone in its batch: CREATE is reported not to work inside BEGIN … END (FG 1.3),
-// so the caller guards it by what it observed; 41152 and 41114 say that it exists.
-func CreateGroup(g Group) string {
+// CreateGroup is CREATE AVAILABILITY GROUP with one replica and k = 0, where the
+// server has no group of that name, until the guard's expiry. CREATE is reported not
+// to work inside BEGIN … END (FG 1.3): it follows its guard and stands in no block.
+func CreateGroup(g Group, until time.Time) string {
 	options := []string{"CLUSTER_TYPE = " + clusterType(g.External), "DB_FAILOVER = ON", "REQUIRED_SYNCHRONIZED_SECONDARIES_TO_COMMIT = 0"}
 	if g.External && g.Lease > 0 {
 		options = append(options, fmt.Sprintf("WRITE_LEASE_VALIDITY = %d", wholeSeconds(g.Lease)))
 	}
-	return fmt.Sprintf("CREATE AVAILABILITY GROUP %s\nWITH (%s)\nFOR REPLICA ON %s;", Ident(g.Name), strings.Join(options, ", "), replicaSpec(g.First, g.External))
+	return Guard{Group: g.Name, Until: until, Roles: []ag.Role{ag.RoleNone}}.Wrap(
+		fmt.Sprintf("CREATE AVAILABILITY GROUP %s\nWITH (%s)\nFOR REPLICA ON %s", Ident(g.Name), strings.Join(options, ", "), replicaSpec(g.First, g.External)))
 }
 
 // DropGroup removes the group's local metadata where it is there (FG 1.7). It runs

@@ -25,8 +25,8 @@ func TestStatementsAreTheGoldenOnes(t *testing.T) {
 	second := tsql.Replica{Server: "ag1-1", URL: "TCP://ag1-1.ag1.ns.svc:5022", Mode: ag.ModeSynchronous}
 	texts := []struct{ name, text string }{
 		{"create group external", tsql.CreateGroup(tsql.Group{Name: "ag1", External: true, Lease: 15 * time.Second,
-			First: tsql.Replica{Server: "ag1-0", URL: "TCP://ag1-0.ag1.ns.svc:5022", Mode: ag.ModeSynchronous, Readable: true}})},
-		{"create group none", tsql.CreateGroup(tsql.Group{Name: "a]g", Lease: 15 * time.Second, First: second})},
+			First: tsql.Replica{Server: "ag1-0", URL: "TCP://ag1-0.ag1.ns.svc:5022", Mode: ag.ModeSynchronous, Readable: true}}, until)},
+		{"create group none", tsql.CreateGroup(tsql.Group{Name: "a]g", Lease: 15 * time.Second, First: second}, time.Time{})},
 		{"drop group", tsql.DropGroup("ag1")},
 		{"add replica", tsql.AddReplica("ag1", true, second)},
 		{"add replica none", tsql.AddReplica("ag1", false, second)},
