@@ -18,7 +18,10 @@ type Action interface {
 	String() string
 }
 
-// Guard is what must still be true when an action takes effect.
+// Guard is what must still be true when an action takes effect. A zero field is not
+// checked. The expiry of R5 (q, in the server's own time) is the executor's: it is part
+// of every statement that changes a role, and for Promote q counts from the success of
+// the swap in the same pass.
 type Guard struct {
 	PodUID   string    `json:"podUID,omitempty"`
 	Role     Role      `json:"role,omitempty"`

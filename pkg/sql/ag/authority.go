@@ -74,7 +74,25 @@ type Grant struct {
 	Renewals string `json:"renewals,omitempty"`
 	// Promoted: a FAILOVER was, or may have been, sent to it in this grant.
 	Promoted bool `json:"promoted,omitempty"`
+	// Proven names the proof that this grant has ended, once somebody has had it: a fence
+	// that was proven stays proven.
+	Proven Proof `json:"proven,omitempty"`
 }
+
+// Proof that a grant has ended (R8, R9).
+type Proof string
+
+const (
+	ProofNone Proof = ""
+	// ProofDeath: that run is dead (R8).
+	ProofDeath Proof = "death"
+	// ProofDemoted: confirmed not PRIMARY after every statement that could have made it so had expired.
+	ProofDemoted Proof = "demoted"
+	// ProofTime: the full wait D has passed since it can last have had proof of authority.
+	ProofTime Proof = "time"
+	// ProofRefused: its server answered FAILOVER with 41142, so that it never was PRIMARY.
+	ProofRefused Proof = "refused"
+)
 
 // Operation in flight; recorded before its first effect. After its deadline anybody finishes or cancels it (R2).
 type Operation struct {
@@ -89,6 +107,8 @@ type Operation struct {
 	StartedAt time.Time      `json:"startedAt"`
 	Deadline  time.Time      `json:"deadline"`
 	Steps     []Step         `json:"steps,omitempty"`
+	// Aborted: the move did not reach its target; what is promoted now is the way back.
+	Aborted string `json:"aborted,omitempty"`
 }
 
 // Step is one line of an operation's timeline.

@@ -77,6 +77,8 @@ type Manager struct {
 	Nonce      string        `json:"nonce,omitempty"`
 	PodUID     string        `json:"podUID,omitempty"`
 	StartedAgo time.Duration `json:"startedAgo,omitempty"`
+	// StartedAt is its start by its own node's clock: compared only with the kubelet's startedAt of the same container.
+	StartedAt time.Time `json:"startedAt,omitempty"`
 	// HasVolumeLock: this run holds the exclusive lock on the data volume.
 	HasVolumeLock bool `json:"hasVolumeLock,omitempty"`
 	// HighestEpoch and HighestRule that it has ever seen, persisted (R4).

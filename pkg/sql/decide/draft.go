@@ -15,6 +15,10 @@ type draft struct {
 	swapped bool
 	// disrupted is set once a disruptive action was asked for: at most one a pass.
 	disrupted bool
+	// stopped: not even upkeep may run.
+	stopped bool
+	// labelled are the replicas whose label was decided.
+	labelled []string
 }
 
 func newDraft(v *view) *draft {
@@ -37,6 +41,15 @@ func (d *draft) do(a ag.Action) bool {
 	}
 	d.d.Actions = append(d.d.Actions, a)
 	return true
+}
+
+// label sets or takes a role label, once a pass for each replica.
+func (d *draft) label(replica string, role ag.Role) {
+	if contains(d.labelled, replica) {
+		return
+	}
+	d.labelled = append(d.labelled, replica)
+	d.do(ag.SetRoleLabel{Replica: replica, Role: role})
 }
 
 func (d *draft) block(reason string, rule ag.Rule, replica, format string, args ...any) {
@@ -73,5 +86,8 @@ func (d *draft) wait(in time.Duration, format string, args ...any) {
 		d.d.Wait = &ag.Wait{Until: until, For: fmt.Sprintf(format, args...)}
 	}
 }
+
+// soon asks to be called again at the next beat.
+func (d *draft) soon(format string, args ...any) { d.wait(time.Second, format, args...) }
 
 func (d *draft) decision() ag.Decision { return d.d }

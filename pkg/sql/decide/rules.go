@@ -11,12 +11,28 @@ type rule struct {
 
 // chain is the order in which rules are asked (the first that claims wins).
 func chain() []rule {
-	return []rule{}
+	return []rule{
+		{"gate", ruleGate},
+		{"authority", ruleAuthority},
+		{"two primaries", ruleTwoPrimaries},
+		{"operation", ruleOperation},
+		{"request", ruleRequest},
+		{"handover", ruleHandover},
+		{"primary", rulePrimary},
+		{"failback", ruleFailback},
+		{"recover", ruleRecover},
+	}
 }
 
 // upkeep are the rules that are appended always; none of them is disruptive.
 func upkeep() []rule {
-	return []rule{}
+	return []rule{
+		{"record", ruleRecord},
+		{"labels", ruleLabels},
+		{"endpoints", ruleEndpoints},
+		{"readiness", ruleReadiness},
+		{"memory", ruleMemory},
+	}
 }
 
 func decide(in Input, k knobs) (out ag.Decision) {
@@ -26,6 +42,9 @@ func decide(in Input, k knobs) (out ag.Decision) {
 		if r.run(v, d) {
 			break
 		}
+	}
+	if d.stopped {
+		return d.decision()
 	}
 	for _, r := range upkeep() {
 		r.run(v, d)

@@ -1,0 +1,204 @@
+package decide
+
+import (
+	"fmt"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+)
+
+// recoverySlack is what an operation may take beyond the full wait: passes, and the
+// recovery of the databases, which took up to 25 s in slow promotions (FG 4.6).
+const recoverySlack = 60
+
+// startFailover is the first election and the grant to its winner: it chooses only whom
+// to seal and to nominate (R10).
+func (v *view) startFailover(d *draft, b ballot, kind ag.OperationKind, cause string, req *ag.Request) bool {
+	to := v.snap.Find(b.winner)
+	st := v.standing()
+	// Without a person's word, the reason of a grant away from a silent holder is that its
+	// renewals are missing: one more of them makes the swap fail.
+	g := grant{to: to, missed: st == holderSilent && req == nil}
+	if v.dead(v.auth.Holder) != "" {
+		g.previous = ag.ProofDeath
+	}
+	next := v.grant(g)
+	next.Operation = v.newOperation(kind, ag.PhaseFencing, v.auth.LastPrimary, to.Name, cause, v.tm.D()+v.secondsOf(recoverySlack), req)
+	d.do(v.seal(to, next.Epoch, b.lastPrimary))
+	d.do(ag.Swap{Next: next, Why: fmt.Sprintf("%s nominated: %s", to.Name, cause), RenewalsMatter: g.missed, Result: v.running(next.Operation)})
+	d.event(ag.EventWarning, ag.EventGranted, "Nominated %s: %s", to.Name, cause)
+	d.soon("the grant to %s", to.Name)
+	return true
+}
+
+// fencing: the Lease was granted to a nominee; it is promoted when every earlier holder
+// is proven unable to write, enough replicas have stopped following it, and a new
+// reading elects the same one.
+func (v *view) fencing(d *draft, op *ag.Operation) bool {
+	if op.Kind == ag.OperationForced {
+		return v.fencingForced(d, op)
+	}
+	fences := v.fences()
+	b := v.elect(question{planned: op.RequestID != "", avoid: v.failed(op)})
+	if v.knobs.without("R10") && v.snap.Find(op.Target) != nil && !runOf(v.snap.Find(op.Target)).Zero() {
+		b.winner = op.Target
+	}
+	if b.winner == "" {
+		return v.nobody(d, op, b)
+	}
+	to := v.snap.Find(b.winner)
+	if b.winner != v.auth.Holder.Replica || !certainlyRun(to, v.auth.Holder) {
+		return v.renominate(d, op, b, to)
+	}
+	if v.offlineOld(d, fences, to.Name) {
+		return true
+	}
+	p := v.promise(to, fences)
+	if len(p.ask) > 0 && !p.kept {
+		d.do(ag.Promise{Replicas: p.ask})
+		d.soon("%s", p.why)
+		return true
+	}
+	if waiting, open := v.openFences(fences); open {
+		d.block(ag.ReasonOldPrimaryNotFenced, "R9", waiting.grant.Run.Replica, "%s", waiting.why)
+		if waiting.left > 0 {
+			d.wait(waiting.left, "the old primary's write lease to end")
+		}
+		return true
+	}
+	if !p.kept {
+		d.block(ag.ReasonPromiseMissing, "R11", "", "%s", p.why)
+		return true
+	}
+	return v.promote(d, op, to, b.lastPrimary, fences)
+}
+
+// failed is the target of this operation that has been tried already and is not to be
+// chosen again while there is another.
+func (v *view) failed(op *ag.Operation) string {
+	if op.Aborted != "" && len(v.auth.MaybePrimary) > 0 {
+		return v.auth.MaybePrimary[len(v.auth.MaybePrimary)-1]
+	}
+	return ""
+}
+
+// openFences finds the grant whose end is not proven, the one that takes longest.
+func (v *view) openFences(fences []fence) (fence, bool) {
+	var worst fence
+	open := false
+	for _, f := range fences {
+		if f.proof == ag.ProofNone && (!open || f.left > worst.left || f.left == 0) {
+			worst, open = f, true
+		}
+	}
+	return worst, open
+}
+
+// offlineOld takes an earlier holder that can be reached and still says PRIMARY offline:
+// its answer in the next snapshot is the quickest proof.
+func (v *view) offlineOld(d *draft, fences []fence, candidate string) bool {
+	for _, f := range fences {
+		r := v.snap.Find(f.grant.Run.Replica)
+		if r != nil && r.Name != candidate && isPrimary(r) {
+			d.do(ag.TakeOffline{Replica: r.Name, Why: "it is PRIMARY and lost the Lease", Guard: ag.Guard{PodUID: r.Pod.UID, Role: ag.RolePrimary}})
+			d.soon("%s to be offline", r.Name)
+			return true
+		}
+	}
+	return false
+}
+
+// nobody: the office was given to a nominee and nobody can be elected. If the last
+// primary is back as PRIMARY, and nobody may have followed it, it gets the Lease back.
+func (v *view) nobody(d *draft, op *ag.Operation, b ballot) bool {
+	last := v.snap.Find(v.auth.LastPrimary)
+	if isPrimary(last) && len(v.auth.MaybePrimary) == 0 && !runOf(last).Zero() && len(v.strays()) <= 1 {
+		g := grant{to: last}
+		if h := v.holder(); h != nil && certainlyRun(h, v.auth.Holder) && notPrimary(h) {
+			g.previous = ag.ProofDemoted
+		}
+		next := v.grant(g)
+		next.Operation = nil
+		next.Stale = less(next.Stale, last.Name)
+		d.do(ag.Swap{Next: next, Why: last.Name + " is PRIMARY still and gets the Lease back", Change: v.change(op, last.Name, "aborted", next.Epoch), Result: v.failedResult(op, "the last primary is back")})
+		return true
+	}
+	v.blockBallot(d, b)
+	return true
+}
+
+// renominate passes the Lease to another replica, or another run: fences that were
+// proven stay proven.
+func (v *view) renominate(d *draft, op *ag.Operation, b ballot, to *ag.Replica) bool {
+	g := grant{to: to}
+	switch h := v.holder(); {
+	case v.dead(v.auth.Holder) != "":
+		g.previous = ag.ProofDeath
+	case h != nil && certainlyRun(h, v.auth.Holder) && notPrimary(h):
+		// Never told to become PRIMARY in this grant: phase promoting was not reached.
+		g.previous = ag.ProofDemoted
+	}
+	next := v.grant(g)
+	next.Operation = v.step(op, ag.PhaseFencing, "%s nominated instead of %s", to.Name, op.Target)
+	next.Operation.Target = to.Name
+	d.do(v.seal(to, next.Epoch, b.lastPrimary))
+	d.do(ag.Swap{Next: next, Why: to.Name + " has the better numbers now"})
+	d.soon("the grant to %s", to.Name)
+	return true
+}
+
+// promote is the step into phase promoting, with its FAILOVER right behind it (R5).
+func (v *view) promote(d *draft, op *ag.Operation, to *ag.Replica, lastPrimary bool, fences []fence) bool {
+	if why := v.unsealed(to, v.auth.Epoch, lastPrimary); why != "" {
+		d.do(v.seal(to, v.auth.Epoch, lastPrimary))
+		d.block(ag.ReasonManagersNotSealed, "R22", "", "%s", why)
+		return true
+	}
+	next := v.auth.Clone()
+	next.Unfenced = nil
+	next.Rule = v.weaker(to)
+	if op.Kind == ag.OperationForced {
+		// What the others hold beyond it is discarded, and what it lacks is lost: none of
+		// them counts until it has caught up.
+		for _, name := range v.auth.Rule.Names() {
+			if name != to.Name {
+				next.Stale = with(next.Stale, name)
+			}
+		}
+	}
+	next.Sequences = v.sequences()
+	if to.Name != next.LastPrimary {
+		// The newest comes last: of several, it is the one that was complete when the others could no longer write.
+		next.MaybePrimary = append(less(next.MaybePrimary, to.Name), to.Name)
+	} else if len(next.MaybePrimary) > 0 {
+		next.MaybePrimary = append(next.MaybePrimary, to.Name)
+	}
+	next.Operation = v.step(op, ag.PhasePromoting, "promote %s%s", to.Name, fencedText(fences))
+	d.do(ag.Swap{Next: next, Why: "promote " + to.Name})
+	d.do(v.failoverStatement(to, v.auth.Epoch, op.Kind == ag.OperationForced))
+	d.event(ag.EventNormal, ag.EventPromoted, "Promoting %s (epoch %d)", to.Name, v.auth.Epoch)
+	d.soon("%s to become PRIMARY", to.Name)
+	return true
+}
+
+// failoverStatement is FAILOVER on this replica. CLUSTER_TYPE = NONE knows only the
+// forced form; a planned move has then been proven complete by the comparison of R20.
+func (v *view) failoverStatement(to *ag.Replica, epoch int64, force bool) ag.Promote {
+	return ag.Promote{Replica: to.Name, Epoch: epoch, Lease: v.tm.L, Force: force || !v.pol.External,
+		Guard: ag.Guard{PodUID: to.Pod.UID, Role: to.Local.Role, Sequence: to.Local.Sequence}}
+}
+
+func fencedText(fences []fence) string {
+	s := ""
+	for _, f := range fences {
+		s += fmt.Sprintf("; %s fenced: %s", orText(f.grant.Run.Replica, "an unknown holder"), f.why)
+	}
+	return s
+}
+
+// blockBallot says why nobody is promoted.
+func (v *view) blockBallot(d *draft, b ballot) {
+	d.block(b.reason, b.rule, "", "%s", b.why)
+	for _, x := range b.refusals {
+		d.find(x.replica, ag.SymptomNone, "%s: %s", x.rule, x.why)
+	}
+}

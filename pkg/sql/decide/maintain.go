@@ -1,0 +1,135 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+)
+
+// ruleRecord keeps the record true while a primary writes and no operation runs: who was
+// last confirmed primary, whose copies have caught up, which volumes they are on.
+func ruleRecord(v *view, d *draft) bool {
+	p := v.primary()
+	if p == nil || v.auth.Operation != nil || d.swapped || !v.auth.Exists {
+		return false
+	}
+	next := v.confirmed(p)
+	why := ""
+	note := func(s string) {
+		if why != "" {
+			why += ", "
+		}
+		why += s
+	}
+	if v.auth.LastPrimary != next.LastPrimary || len(v.auth.MaybePrimary) > 0 {
+		note(p.Name + " is the last primary")
+	}
+	if next.GroupID == "" && p.Local.GroupID != "" {
+		next.GroupID = p.Local.GroupID
+		note("group_id")
+	}
+	if next.NoWriteLease == p.Local.LeaseEnabled && v.pol.External {
+		next.NoWriteLease = !p.Local.LeaseEnabled
+		note("write lease")
+	}
+	for i := range v.snap.Replicas {
+		r := &v.snap.Replicas[i]
+		if r.Name != p.Name && !v.caughtUp(r) {
+			continue
+		}
+		if contains(next.Stale, r.Name) {
+			next.Stale = less(next.Stale, r.Name)
+			note(r.Name + " has caught up")
+		}
+		for j := range next.Rule.Set {
+			if m := &next.Rule.Set[j]; m.Replica == r.Name && m.PVCUID != r.Pod.PVCUID && r.Pod.PVCUID != "" {
+				m.PVCUID = r.Pod.PVCUID
+				note("the volume of " + r.Name)
+			}
+		}
+	}
+	next.Unfenced = nil
+	for _, f := range v.fences() {
+		if f.proof == ag.ProofNone {
+			next.Unfenced = append(next.Unfenced, f.grant)
+			continue
+		}
+		note(orText(f.grant.Run.Replica, "an unknown holder") + " is fenced")
+	}
+	if !slices.Equal(next.Sequences, v.auth.Sequences) {
+		note("sequence numbers")
+	}
+	if why != "" {
+		d.do(ag.Swap{Next: next, Why: why})
+	}
+	return false
+}
+
+// caughtUp: the primary has seen every copy of this synchronous replica SYNCHRONIZED
+// under itself.
+func (v *view) caughtUp(r *ag.Replica) bool {
+	if r.Mode != ag.ModeSynchronous || !reached(r) || r.Local.Role != ag.RoleSecondary || !v.identity(r).none() {
+		return false
+	}
+	if r.Remote != nil && len(r.Remote.Databases) == 0 && len(v.pol.Databases) > 0 {
+		return false
+	}
+	return v.notSynchronized(r).none()
+}
+
+// ruleEndpoints opens endpoints again that were left stopped, once the primary is
+// PRIMARY, its databases ONLINE and nobody is unfenced.
+func ruleEndpoints(v *view, d *draft) bool {
+	p := v.primary()
+	if p == nil || !online(p) || v.auth.Operation != nil || len(v.auth.Unfenced) > 0 {
+		return false
+	}
+	var stopped []string
+	for i := range v.snap.Replicas {
+		r := &v.snap.Replicas[i]
+		if reached(r) && r.Local.Endpoint == ag.EndpointStopped && !r.Fenced {
+			stopped = append(stopped, r.Name)
+		}
+	}
+	if len(stopped) > 0 {
+		d.do(ag.StartEndpoints{Replicas: stopped})
+	}
+	return false
+}
+
+// ruleMemory keeps what the status shows of blocks, and clears what has passed.
+func ruleMemory(v *view, d *draft) bool {
+	m := &d.d.Memory
+	writing := v.primary() != nil
+	var blocks []ag.Block
+	if !writing {
+		for _, b := range d.d.Blocks {
+			if b.Reason != ag.ReasonPaused {
+				blocks = append(blocks, b)
+			}
+		}
+	}
+	switch {
+	case len(blocks) > 0 && m.BlockedSince.IsZero():
+		m.BlockedSince = v.now
+		d.event(ag.EventWarning, ag.EventBlocked, "Nobody can write, and nobody is promoted: %s", blocks[0].Message)
+	case writing && !m.BlockedSince.IsZero():
+		m.BlockedSince = time.Time{}
+		d.event(ag.EventNormal, ag.EventUnblocked, "The group can be written again")
+	}
+	if len(blocks) > 0 || writing {
+		m.Blocks = blocks
+	}
+	var keep []ag.Refusal
+	for _, r := range m.Refusals {
+		if rep := v.snap.Find(r.Replica); !writing && (rep == nil || !reached(rep) || rep.Local.Sequence == r.Sequence) && elapsed(r.At, v.now) < refusalHolds {
+			keep = append(keep, r)
+		}
+	}
+	m.Refusals = keep
+	if writing && v.auth.Operation == nil {
+		m.Promotion = nil
+	}
+	return false
+}

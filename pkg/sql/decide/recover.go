@@ -1,0 +1,264 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+)
+
+// step of the way back: what is done, and how long its effect is awaited.
+type ladderStep struct {
+	rung  ag.Rung
+	pause time.Duration
+}
+
+const (
+	// endpointOneAfter and bothAfter: FG 4.7, the ladder of the field reports.
+	endpointOneAfter = 15 * second
+	settleTime       = 5 * second
+	// bothFirst, doubling up to bothMost, for bothRounds rounds.
+	bothFirst  = 30 * second
+	bothMost   = 10 * time.Minute
+	bothRounds = 5
+	// formerPrimaryWait: a former primary that is told SET (ROLE = SECONDARY) while the new
+	// primary is only seconds old latches Msg 41104 (FG 4.7).
+	formerPrimaryWait = 10 * second
+)
+
+// ladder is the way back of one replica, step by step (safety.md §7, FG 4.7): re-seat,
+// its endpoint, then OFFLINE and both endpoints at most five times, then rejoin.
+func ladder() []ladderStep {
+	steps := []ladderStep{
+		{ag.RungReseat, endpointOneAfter},
+		{ag.RungEndpointOne, settleTime},
+		{ag.RungReseat, endpointOneAfter - settleTime},
+	}
+	pause := bothFirst
+	for range bothRounds {
+		steps = append(steps, ladderStep{ag.RungOffline, settleTime}, ladderStep{ag.RungBoth, settleTime}, ladderStep{ag.RungReseat, pause})
+		pause = min(2*pause, bothMost)
+	}
+	return append(steps, ladderStep{ag.RungRejoin, settleTime}, ladderStep{ag.RungReseat, time.Minute})
+}
+
+// ruleRecover looks at every replica but the primary: a healthy one loses its entry, a
+// sick one gets one, and one of them is helped one step.
+func ruleRecover(v *view, d *draft) bool {
+	v.diagnoseAll(d)
+	p := v.primary()
+	if p == nil || v.auth.Operation != nil || !online(p) || len(v.auth.Unfenced) > 0 || d.disrupted {
+		return false
+	}
+	if s := v.seeding(); s != "" {
+		d.find(s, ag.SymptomSeeding, "a database is being seeded: no role or endpoint is touched")
+		d.wait(10*second, "the seeding of %s", s)
+		return false
+	}
+	for i := range d.d.Memory.Recoveries {
+		if v.help(d, p, &d.d.Memory.Recoveries[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// diagnoseAll keeps the entries of the memory: one for every sick replica, by ordinal.
+func (v *view) diagnoseAll(d *draft) {
+	var next []ag.Recovery
+	for i := range v.snap.Replicas {
+		r := &v.snap.Replicas[i]
+		old := recoveryOf(d.d.Memory.Recoveries, r.Name)
+		s, known := v.symptom(r)
+		switch {
+		case !known && old != nil:
+			next = append(next, *old)
+		case s == ag.SymptomNone && old != nil:
+			d.event(ag.EventNormal, ag.EventRecovered, "%s is back", r.Name)
+		case s == ag.SymptomNone || !known:
+		case old != nil:
+			old.Symptom = s
+			next = append(next, *old)
+			d.find(r.Name, s, "%s", symptomText(s))
+		default:
+			next = append(next, ag.Recovery{Replica: r.Name, Symptom: s, Since: v.now, Rung: ag.RungWait})
+			d.find(r.Name, s, "%s", symptomText(s))
+		}
+	}
+	d.d.Memory.Recoveries = next
+}
+
+func recoveryOf(list []ag.Recovery, name string) *ag.Recovery {
+	for i := range list {
+		if list[i].Replica == name {
+			c := list[i]
+			return &c
+		}
+	}
+	return nil
+}
+
+// symptom of one replica; not known when it does not answer, or there is no primary to
+// compare with. A replica that a person has fenced is left alone.
+func (v *view) symptom(r *ag.Replica) (ag.Symptom, bool) {
+	p := v.primary()
+	switch {
+	case p == nil, v.auth.Operation != nil:
+		return ag.SymptomNone, false
+	case r.Name == p.Name || r.Fenced || r.Pod.Terminating:
+		return ag.SymptomNone, true
+	case !reached(r):
+		return ag.SymptomNone, false
+	case r.Local.Role == ag.RoleNone:
+		return ag.SymptomNone, true // to be joined: the bootstrap's
+	case r.Local.Role == ag.RolePrimary:
+		return ag.SymptomNone, false // ruleTwoPrimaries
+	case r.Local.Role == ag.RoleResolving:
+		return ag.SymptomResolving, true
+	}
+	for _, db := range r.Local.Databases {
+		if db.Suspended {
+			return ag.SymptomSuspended, true
+		}
+	}
+	if r.Remote == nil {
+		return ag.SymptomNone, false
+	}
+	if !r.Remote.Connected {
+		return ag.SymptomNotSynchronizing, true
+	}
+	for _, db := range r.Remote.Databases {
+		if db.Sync == ag.SyncNotSynchronizing {
+			return ag.SymptomNotSynchronizing, true
+		}
+	}
+	return ag.SymptomNone, true
+}
+
+func symptomText(s ag.Symptom) string {
+	switch s {
+	case ag.SymptomResolving:
+		return "its role is RESOLVING"
+	case ag.SymptomNotSynchronizing:
+		return "it is not synchronizing"
+	case ag.SymptomSuspended:
+		return "a database of it is suspended"
+	case ag.SymptomNone, ag.SymptomStalePrimary, ag.SymptomNotJoined, ag.SymptomUnreachable, ag.SymptomSeeding:
+	}
+	return string(s)
+}
+
+// seeding names a replica to which a database is being seeded: SET ROLE there, or an
+// endpoint restart on the way, cancels it (FG 4.7).
+func (v *view) seeding() string {
+	for i := range v.snap.Replicas {
+		if r := &v.snap.Replicas[i]; r.Remote != nil && r.Remote.Seeding {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// help takes the next step of one replica if it is due.
+func (v *view) help(d *draft, p *ag.Replica, rec *ag.Recovery) bool {
+	r := v.snap.Find(rec.Replica)
+	if s, known := v.symptom(r); !known || s == ag.SymptomNone {
+		return false
+	}
+	if rec.Symptom == ag.SymptomSuspended {
+		d.block(ag.ReasonCopySuspended, "", r.Name, "%s: resume it when nothing on it is needed any more, RESUME discards what the primary does not have", suspendedText(r))
+		return false
+	}
+	if left := v.mayStart(d, rec); left > 0 {
+		d.wait(left, "the turn of %s", r.Name)
+		return false
+	}
+	steps := ladder()
+	n := int(max(rec.Attempts, 0))
+	if n > 0 && n <= len(steps) {
+		if left := steps[n-1].pause - elapsed(rec.LastAttemptAt, v.now); left > 0 {
+			d.wait(left, "the effect of %s on %s", rec.Rung, r.Name)
+			return false
+		}
+	}
+	if n < len(steps) && steps[n].rung == ag.RungRejoin && !v.mayRejoin(r) {
+		n = len(steps)
+	}
+	if n >= len(steps) {
+		rec.Rung = ag.RungBlocked
+		d.block(ag.ReasonAttemptsUsedUp, "", r.Name, "%s after %d steps of the ladder (last Msg %d): re-seed it by hand, or fence it", symptomText(rec.Symptom), rec.Attempts, rec.LastMsg)
+		return false
+	}
+	return v.climb(d, p, r, rec, steps[n])
+}
+
+// mayStart is how long the first step is still to wait: a former primary gives the new
+// one time to open its endpoint, a replica that is merely disconnected time to connect.
+func (v *view) mayStart(d *draft, rec *ag.Recovery) time.Duration {
+	if rec.Attempts > 0 {
+		return 0
+	}
+	wait := formerPrimaryWait
+	if rec.Symptom == ag.SymptomResolving && !contains(v.auth.Stale, rec.Replica) {
+		wait = 0
+	}
+	left := wait - elapsed(rec.Since, v.now)
+	if wait > 0 && !d.d.Memory.LastRoleChangeAt.IsZero() {
+		left = max(left, wait-elapsed(d.d.Memory.LastRoleChangeAt, v.now))
+	}
+	return left
+}
+
+// climb counts the step, and takes it.
+func (v *view) climb(d *draft, p, r *ag.Replica, rec *ag.Recovery, s ladderStep) bool {
+	guard := ag.Guard{PodUID: r.Pod.UID, Role: r.Local.Role}
+	var a ag.Action
+	switch s.rung {
+	case ag.RungReseat:
+		a = ag.Reseat{Replica: r.Name, Guard: guard}
+	case ag.RungOffline:
+		a = ag.TakeOffline{Replica: r.Name, Why: symptomText(rec.Symptom), Guard: guard}
+	case ag.RungEndpointOne:
+		a = ag.RestartEndpoints{Replicas: []string{r.Name}, Guard: guard}
+	case ag.RungBoth:
+		a = ag.RestartEndpoints{Replicas: []string{r.Name, p.Name}, Guard: guard}
+	case ag.RungRejoin:
+		a = ag.Rejoin{Replica: r.Name, Guard: guard}
+	case ag.RungWait, ag.RungReseed, ag.RungBlocked:
+		return false
+	}
+	if !d.do(a) {
+		return false
+	}
+	rec.Attempts++
+	rec.Rung, rec.LastAttemptAt = s.rung, v.now
+	d.wait(s.pause, "the effect of %s on %s", s.rung, r.Name)
+	if rec.Attempts > 1 {
+		d.event(ag.EventNormal, ag.EventRecoveryStep, "%s: %s, step %d: %s", r.Name, symptomText(rec.Symptom), rec.Attempts, s.rung)
+	}
+	return true
+}
+
+// mayRejoin: DROP and JOIN discard the replica's knowledge of the group, so that the
+// others must be able to do without it (I4).
+func (v *view) mayRejoin(r *ag.Replica) bool {
+	if r.Mode != ag.ModeSynchronous {
+		return true
+	}
+	n := 0
+	for i := range v.snap.Replicas {
+		if o := &v.snap.Replicas[i]; o.Name != r.Name && v.caughtUp(o) {
+			n++
+		}
+	}
+	return n >= 1 && !contains(v.auth.Stale, r.Name)
+}
+
+func suspendedText(r *ag.Replica) string {
+	for _, db := range r.Local.Databases {
+		if db.Suspended {
+			return fmt.Sprintf("database %s is suspended (%s)", db.Name, orText(db.SuspendReason, "no reason given"))
+		}
+	}
+	return ""
+}
