@@ -22,7 +22,8 @@ type cgroups struct {
 	// v1 maps a controller ("freezer", "name=systemd") to its mount point; a
 	// hierarchy with several controllers stands under each.
 	v1 map[string]string
-	// v2 is the unified hierarchy's mount point, used when there is no v1.
+	// v2 is the unified hierarchy's mount point, used when there is no v1. Beside
+	// v1 it holds no process limits, but runc makes its directories there too.
 	v2 string
 }
 
@@ -93,6 +94,15 @@ func (g cgroups) dirs(path string) []string {
 	return out
 }
 
+// allDirs are those that may exist for one cgroup, whoever made them.
+func (g cgroups) allDirs(path string) []string {
+	out := g.dirs(path)
+	if len(g.v1) > 0 && g.v2 != "" {
+		out = append(out, filepath.Join(g.v2, path))
+	}
+	return out
+}
+
 // create makes the cgroup in every hierarchy and returns its directories.
 func (g cgroups) create(path string) ([]string, error) {
 	for _, m := range g.mounts() {
@@ -157,7 +167,7 @@ func delegateAll(dir string) error {
 // pids are the processes of the cgroup and of all below, each once.
 func (g cgroups) pids(path string) ([]int, error) {
 	seen := map[int]bool{}
-	for _, dir := range g.dirs(path) {
+	for _, dir := range g.allDirs(path) {
 		err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 			if err != nil {
 				if errors.Is(err, fs.ErrNotExist) {
@@ -194,14 +204,20 @@ func (g cgroups) pids(path string) ([]int, error) {
 
 // kill ends every process of the cgroup, frozen or not, and waits for it.
 func (g cgroups) kill(ctx context.Context, path string) error {
-	return waitFor(ctx, 30*time.Second, "the end of the processes of "+path, nil, func(context.Context) error {
+	killed := map[int]process{}
+	err := waitFor(ctx, 30*time.Second, "the end of the processes of "+path, nil, func(context.Context) error {
 		pids, err := g.pids(path)
 		if err != nil {
 			return err
 		}
 		alive := 0
 		for _, pid := range pids {
-			if s, err := procStat(pid); err != nil || s.state == 'Z' || s.state == 'X' {
+			s, err := procStat(pid)
+			if err != nil {
+				continue
+			}
+			killed[pid] = process{Name: path, PID: pid, Start: s.start}
+			if !killed[pid].alive() {
 				continue
 			}
 			alive++
@@ -218,6 +234,20 @@ func (g cgroups) kill(ctx context.Context, path string) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	// A dead process shows until its parent, init for most, has asked for its
+	// result. An init that never asks must not hold us up.
+	_ = waitFor(ctx, 5*time.Second, "init", nil, func(context.Context) error {
+		for _, p := range killed {
+			if start, err := startTime(p.PID); err == nil && start == p.Start {
+				return fmt.Errorf("pid %d is a zombie", p.PID)
+			}
+		}
+		return nil
+	})
+	return ctx.Err()
 }
 
 // freeze stops or continues every process of the cgroup at once.
@@ -268,7 +298,7 @@ func (g cgroups) remove(ctx context.Context, path string) error {
 	// A cgroup stays busy for a moment after its last process has gone.
 	return waitFor(ctx, 20*time.Second, "the removal of the cgroup "+path, nil, func(context.Context) error {
 		var errs []error
-		for _, dir := range g.dirs(path) {
+		for _, dir := range g.allDirs(path) {
 			var found []string
 			err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 				if err != nil {

@@ -34,8 +34,6 @@ func (p plan) etcdArgs() []string {
 		"--initial-cluster=" + p.network.Name + "=" + peer,
 		// The cluster lives as long as its tests: nothing is worth an fsync.
 		"--unsafe-no-fsync",
-		// Room for a machine whose cores are busy with a build.
-		"--heartbeat-interval=500", "--election-timeout=5000",
 		"--logger=zap", "--log-level=warn",
 	}
 }

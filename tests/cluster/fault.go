@@ -137,6 +137,7 @@ func (l *Local) Start(ctx context.Context, node string) error {
 		if err := s.save(); err != nil {
 			return err
 		}
+		since := time.Now()
 		if err := s.startNode(ctx, n.Index); err != nil {
 			return err
 		}
@@ -144,7 +145,7 @@ func (l *Local) Start(ctx context.Context, node string) error {
 			l.say("%s runs, but is still cut off or frozen", node)
 			return nil
 		}
-		return s.waitNodesReady(ctx, node)
+		return s.waitNodesReady(ctx, since, node)
 	})
 }
 
@@ -246,7 +247,7 @@ func (l *Local) AddNode(ctx context.Context) (string, error) {
 		if err := s.addNode(ctx, index); err != nil {
 			return err
 		}
-		return s.waitNodesReady(ctx, name)
+		return s.waitNodesReady(ctx, time.Time{}, name)
 	})
 	return name, err
 }

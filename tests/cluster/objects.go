@@ -129,9 +129,29 @@ func (s *session) applyObjects(ctx context.Context) error {
 	return nil
 }
 
+// readySince tells whether the node is Ready by a report not older than since:
+// for a while after a power cut the API server shows the report before it.
+func readySince(n *corev1.Node, since time.Time) (ready bool, why string) {
+	for _, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+		if c.Status != corev1.ConditionTrue {
+			return false, c.Message
+		}
+		// The API server keeps whole seconds.
+		if c.LastHeartbeatTime.Time.Before(since.Truncate(time.Second)) {
+			return false, "it has not reported since its start"
+		}
+		return true, ""
+	}
+	return false, "it has not reported yet"
+}
+
 // waitNodesReady waits until the nodes are Ready and their kubelets know the CSI
 // driver, and the default service account exists, without which no pod starts.
-func (s *session) waitNodesReady(ctx context.Context, names ...string) error {
+// A report from before since does not count.
+func (s *session) waitNodesReady(ctx context.Context, since time.Time, names ...string) error {
 	s.say("waiting for %d node(s) to be Ready", len(names))
 	client, err := s.client()
 	if err != nil {
@@ -146,7 +166,7 @@ func (s *session) waitNodesReady(ctx context.Context, names ...string) error {
 			if err != nil {
 				return err
 			}
-			if ready, why := nodeReady(n); !ready {
+			if ready, why := readySince(n, since); !ready {
 				return fmt.Errorf("%s is not Ready: %s", name, why)
 			}
 			drivers, err := client.StorageV1().CSINodes().Get(ctx, name, metav1.GetOptions{})
@@ -166,15 +186,6 @@ func (s *session) waitNodesReady(ctx context.Context, names ...string) error {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
-}
-
-func nodeReady(n *corev1.Node) (ready bool, why string) {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue, c.Message
-		}
-	}
-	return false, "it has not reported yet"
 }
 
 func getOK(ctx context.Context, url string) error {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestOptions_AreChecked(t *testing.T) {
@@ -179,5 +181,33 @@ func TestPKI_IssuesOnceAndIsReadBack(t *testing.T) {
 		if _, err := clientFor(config); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestReadySince_DoesNotTakeAnOldReport(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
+	node := func(status corev1.ConditionStatus, at time.Time) *corev1.Node {
+		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, LastHeartbeatTime: metav1.NewTime(start)},
+			{Type: corev1.NodeReady, Status: status, LastHeartbeatTime: metav1.NewTime(at)},
+		}}}
+	}
+	for _, tc := range []struct {
+		name string
+		node *corev1.Node
+		want bool
+	}{
+		{"no report", &corev1.Node{}, false},
+		{"ready in the report before", node(corev1.ConditionTrue, start.Add(-2*time.Second)), false},
+		{"ready in the second of the start", node(corev1.ConditionTrue, start.Truncate(time.Second)), true},
+		{"unknown since", node(corev1.ConditionUnknown, start.Add(time.Minute)), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if got, why := readySince(tc.node, start); got != tc.want {
+				t.Errorf("got %t (%s), want %t", got, why, tc.want)
+			}
+		})
 	}
 }

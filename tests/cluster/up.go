@@ -286,7 +286,7 @@ func (s *session) waitUsable(ctx context.Context) error {
 		}
 	}
 	slices.Sort(names)
-	if err := s.waitNodesReady(ctx, names...); err != nil {
+	if err := s.waitNodesReady(ctx, s.begin, names...); err != nil {
 		return err
 	}
 	for _, c := range []string{"kube-controller-manager", "kube-scheduler", "csi-provisioner", "csi-resizer"} {
