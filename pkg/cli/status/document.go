@@ -278,25 +278,36 @@ func promotedWord(r api.ReplicaStatus, spec api.AGReplicaSpec) string {
 	return "never"
 }
 
+// databases counts a database as in step only when every replica with data says so:
+// a replica that was not seen is no proof.
 func (d *Document) databases(in Input) {
 	names := map[string]bool{}
-	bad := map[string]bool{}
+	good := map[string]int{}
 	for _, db := range in.Group.Spec.Databases {
 		names[db.Name] = true
+	}
+	holders := 0
+	for _, r := range in.Group.Spec.Replicas {
+		if r.AvailabilityMode != api.ConfigurationOnly {
+			holders++
+		}
 	}
 	for _, r := range in.Group.Status.ReplicaStatuses {
 		for _, db := range r.Databases {
 			names[db.Name] = true
-			good := !db.Suspended && (db.SynchronizationState == "SYNCHRONIZED" ||
-				(db.SynchronizationState == "SYNCHRONIZING" && r.AvailabilityMode == api.AsynchronousCommit))
-			if !good {
-				bad[db.Name] = true
+			if !db.Suspended && (db.SynchronizationState == "SYNCHRONIZED" ||
+				(db.SynchronizationState == "SYNCHRONIZING" && r.AvailabilityMode == api.AsynchronousCommit)) {
+				good[db.Name]++
 			}
 			d.Databases = append(d.Databases, Database{db.Name, r.Name, db.State, db.SynchronizationState, db.Message})
 		}
 	}
 	d.DatabasesTotal = len(names)
-	d.DatabasesInStep = len(names) - len(bad)
+	for name := range names {
+		if good[name] >= holders {
+			d.DatabasesInStep++
+		}
+	}
 	slices.SortStableFunc(d.Databases, func(a, b Database) int { return strings.Compare(a.Name, b.Name) })
 }
 
