@@ -15,6 +15,8 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/failover"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/install"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/logs"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/sqlcmd"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/status"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/uninstall"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/versioncmd"
@@ -26,6 +28,7 @@ const (
 	groupCreate   = "create"
 	groupSee      = "see"
 	groupMove     = "move"
+	groupData     = "data"
 	groupShell    = "shell"
 )
 
@@ -87,6 +90,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		&cobra.Group{ID: groupCreate, Title: "Create:"},
 		&cobra.Group{ID: groupSee, Title: "See:"},
 		&cobra.Group{ID: groupMove, Title: "Move:"},
+		&cobra.Group{ID: groupData, Title: "Data:"},
 		&cobra.Group{ID: groupShell, Title: "Shell:"},
 	)
 	root.AddCommand(
@@ -95,6 +99,8 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		plugin(versioncmd.New(f, s), groupOperator),
 		plugin(create.New(f, s), groupCreate),
 		plugin(status.New(f, s), groupSee),
+		plugin(logs.New(f, s), groupSee),
+		plugin(sqlcmd.New(f, s), groupData),
 		plugin(failover.New(f, s), groupMove),
 	)
 	root.SetHelpCommandGroupID(groupShell)

@@ -1,0 +1,84 @@
+// Package tunnel reaches a port of a pod through the API server, inside this
+// process: no kubectl child, no client on the machine.
+package tunnel
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+)
+
+// Tunnel forwards one loopback port to one port of a pod until it is closed.
+type Tunnel struct {
+	addr string
+	stop chan struct{}
+	done chan error
+}
+
+// Open starts the forwarding and returns when it is ready.
+func Open(ctx context.Context, config *rest.Config, namespace, pod string, port int32) (*Tunnel, error) {
+	cs, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("forward to pod %s: %w", pod, err)
+	}
+	target := cs.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
+	dialer, err := newDialer(config, target)
+	if err != nil {
+		return nil, fmt.Errorf("forward to pod %s: %w", pod, err)
+	}
+	t := &Tunnel{stop: make(chan struct{}), done: make(chan error, 1)}
+	ready := make(chan struct{})
+	var problems strings.Builder
+	fw, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, t.stop, ready, io.Discard, &problems)
+	if err != nil {
+		return nil, fmt.Errorf("forward to pod %s: %w", pod, err)
+	}
+	go func() { t.done <- fw.ForwardPorts() }()
+	select {
+	case <-ready:
+	case err := <-t.done:
+		return nil, fmt.Errorf("forward to port %d of pod %s: %w", port, pod, err)
+	case <-ctx.Done():
+		close(t.stop)
+		<-t.done
+		return nil, fmt.Errorf("forward to port %d of pod %s: %w", port, pod, ctx.Err())
+	}
+	ports, err := fw.GetPorts()
+	if err != nil || len(ports) == 0 {
+		t.Close()
+		return nil, fmt.Errorf("forward to pod %s: no local port: %w", pod, err)
+	}
+	t.addr = net.JoinHostPort("127.0.0.1", fmt.Sprint(ports[0].Local))
+	return t, nil
+}
+
+func newDialer(config *rest.Config, target *url.URL) (dialer httpstream.Dialer, err error) {
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target), nil
+}
+
+// Addr is the loopback address to dial.
+func (t *Tunnel) Addr() string { return t.addr }
+
+// Close ends the forwarding.
+func (t *Tunnel) Close() {
+	select {
+	case <-t.stop:
+	default:
+		close(t.stop)
+	}
+	<-t.done
+}
