@@ -7,10 +7,12 @@ import (
 	"os/signal"
 	"syscall"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance"
 )
 
 func main() {
@@ -20,6 +22,7 @@ func main() {
 func run() int {
 	streams := iostreams.System()
 	root := cli.NewRoot(os.Args[0], streams)
+	root.AddCommand(instance.NewCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return int(cli.Execute(ctx, root, streams, cli.Args(os.Args)))

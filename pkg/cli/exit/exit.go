@@ -59,11 +59,14 @@ func With(code Code, hint string, err error) error {
 // Of maps any error to its exit code.
 func Of(err error) Code {
 	var e *Error
+	var coded interface{ ExitCode() int }
 	switch {
 	case err == nil:
 		return OK
 	case errors.As(err, &e):
 		return e.Code
+	case errors.As(err, &coded): // the instance manager passes its server's code on
+		return Code(coded.ExitCode())
 	case apierrors.IsForbidden(err):
 		return Forbidden
 	case apierrors.IsNotFound(err):

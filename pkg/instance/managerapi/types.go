@@ -31,12 +31,11 @@ type Peer struct {
 // SealRequest asks a manager to refuse failsafe answers to holders below Epoch
 // (safety.md R22). The seal names the Lease version on which the swap is made.
 type SealRequest struct {
-	AGUID   string `json:"agUID"`
-	Epoch   int64  `json:"epoch"`
+	AGUID string `json:"agUID"`
+	Epoch int64  `json:"epoch"`
+	// Version is the Lease's resourceVersion: the seal falls when another version with
+	// an epoch below Epoch is seen.
 	Version string `json:"version"`
-	// PresentEpoch is the epoch of the Lease at that version: the seal falls when a
-	// later version with an epoch below Epoch is seen.
-	PresentEpoch int64 `json:"presentEpoch"`
 }
 
 // SealAnswer confirms a seal that is on the disk.
@@ -71,6 +70,8 @@ type Seen struct {
 	AGUID string `json:"agUID"`
 	Epoch int64  `json:"epoch"`
 	Rule  int64  `json:"rule"`
+	// Holder of that epoch.
+	Holder ag.Run `json:"holder"`
 }
 
 // Validate refuses what no well-meaning peer sends.

@@ -1,0 +1,71 @@
+package tsql
+
+// ManagerState is what the instance manager reads of its own server every renew
+// interval, on an open session, in four result sets; catalog and DMVs only, so that
+// a busy server answers it:
+//
+//  1. the server's time, for expiries (R5)
+//  2. the group and its local replica; no row when the server has none of it
+//  3. the configuration's replicas, with what this server knows of each
+//  4. copies of databases by replica: on a primary of all replicas, elsewhere local ones
+//
+// Views: FG 3.2–3.6. write_lease_remaining_ticks is taken as milliseconds (FG 11 no. 5).
+func ManagerState(group string) string {
+	g := Literal(group)
+	return batch(
+		"SET NOCOUNT ON",
+		"SELECT SYSUTCDATETIME() AS "+ServerTimeColumn,
+		`SELECT CONVERT(nvarchar(36), g.group_id) AS group_id,
+  g.sequence_number,
+  g.required_synchronized_secondaries_to_commit AS required_to_commit,
+  rs.role_desc,
+  rs.write_lease_remaining_ticks AS lease_ticks,
+  DATEDIFF(second, rs.current_configuration_commit_start_time_utc, SYSUTCDATETIME()) AS commit_pending_seconds,
+  gs.primary_replica
+FROM sys.availability_groups AS g
+LEFT JOIN sys.dm_hadr_availability_replica_states AS rs ON rs.group_id = g.group_id AND rs.is_local = 1
+LEFT JOIN sys.dm_hadr_availability_group_states AS gs ON gs.group_id = g.group_id
+WHERE g.name = `+g,
+		`SELECT r.replica_server_name,
+  r.availability_mode_desc,
+  rs.is_local,
+  rs.connected_state_desc
+FROM sys.availability_groups AS g
+JOIN sys.availability_replicas AS r ON r.group_id = g.group_id
+LEFT JOIN sys.dm_hadr_availability_replica_states AS rs ON rs.replica_id = r.replica_id
+WHERE g.name = `+g+`
+ORDER BY r.replica_server_name`,
+		`SELECT r.replica_server_name,
+  c.database_name,
+  s.is_local,
+  s.synchronization_state_desc,
+  s.database_state_desc
+FROM sys.availability_groups AS g
+JOIN sys.availability_replicas AS r ON r.group_id = g.group_id
+JOIN sys.dm_hadr_database_replica_cluster_states AS c ON c.replica_id = r.replica_id
+LEFT JOIN sys.dm_hadr_database_replica_states AS s ON s.replica_id = c.replica_id AND s.group_database_id = c.group_database_id
+WHERE g.name = `+g+`
+ORDER BY r.replica_server_name, c.database_name`,
+	)
+}
+
+// ManagerStateSets is the number of result sets of [ManagerState].
+const ManagerStateSets = 4
+
+// ServerNames reads the name that the server goes by, the one that is registered for
+// its next start, and how many availability groups it has (FG 7.4).
+func ServerNames() string {
+	return `SELECT CONVERT(nvarchar(128), @@SERVERNAME) AS server_name,
+  (SELECT s.name FROM sys.servers AS s WHERE s.server_id = 0) AS registered_name,
+  (SELECT COUNT(*) FROM sys.availability_groups) AS group_count;`
+}
+
+// RenameServer registers a new name; the server goes by it after a restart (FG 7.4).
+// A server whose name was never registered has no old one to drop.
+func RenameServer(registered, name string) string {
+	var drop string
+	if registered != "" {
+		drop = "EXEC sp_dropserver " + Literal(registered)
+	}
+	return batch(drop, "EXEC sp_addserver "+Literal(name)+", N'local'")
+}
