@@ -199,6 +199,7 @@ type SQLServerAvailabilityGroupSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.map(d, d.name.lowerAscii()).all(n, self.exists_one(d, d.name.lowerAscii() == n))",message="databases differ only in case: SQL Server takes them for one"
 	Databases []DatabaseSpec `json:"databases,omitempty"`
 	// +kubebuilder:default={}
 	AutomaticFailover AutomaticFailoverSpec `json:"automaticFailover,omitempty"`
@@ -241,6 +242,8 @@ type SQLServerAvailabilityGroupSpec struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 13",message="the name may have at most 13 characters: replicas are called <name>-<ordinal> and SQL Server takes at most 15"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must start with a letter and hold only a-z, 0-9 and -"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.listener.name) || !has(self.spec.readOnlyListener.name) || self.spec.listener.name != self.spec.readOnlyListener.name",message="listener and readOnlyListener must have different names"
+// +kubebuilder:validation:XValidation:rule="(!has(self.spec.listener.name) || self.spec.listener.name != self.metadata.name) && (!has(self.spec.readOnlyListener.name) || self.spec.readOnlyListener.name != self.metadata.name)",message="a listener cannot have the group's own name: that is its headless Service"
 type SQLServerAvailabilityGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

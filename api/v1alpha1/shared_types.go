@@ -10,9 +10,9 @@ import (
 type Edition string
 
 // StorageSpec describes the data volume of a server.
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.dataVolumeSize)).compareTo(quantity(string(oldSelf.dataVolumeSize))) >= 0",message="dataVolumeSize cannot shrink: Kubernetes cannot make a volume smaller"
+// +kubebuilder:validation:XValidation:rule="!has(self.dataVolumeSize) || !has(oldSelf.dataVolumeSize) || quantity(string(self.dataVolumeSize)).compareTo(quantity(string(oldSelf.dataVolumeSize))) >= 0",message="dataVolumeSize cannot shrink: Kubernetes cannot make a volume smaller"
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storageClassName is immutable"
-// +kubebuilder:validation:XValidation:rule="self.accessModes == oldSelf.accessModes",message="accessModes is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.accessModes) == has(oldSelf.accessModes) && (!has(self.accessModes) || self.accessModes == oldSelf.accessModes)",message="accessModes is immutable"
 type StorageSpec struct {
 	// DataVolumeSize is the size of the data volume; it may grow, never shrink.
 	// +kubebuilder:default="10Gi"
