@@ -42,6 +42,7 @@ type Pod struct {
 	Exists       bool   `json:"exists"`
 	UID          string `json:"uid,omitempty"`
 	IP           string `json:"ip,omitempty"`
+	Port         int32  `json:"port,omitempty"` // of the TDS listener; 0 is the default one
 	Node         string `json:"node,omitempty"`
 	NodeReady    bool   `json:"nodeReady,omitempty"`
 	BootID       string `json:"bootID,omitempty"`       // of the node, status.nodeInfo.bootID

@@ -94,6 +94,9 @@ func nodeOf(n *corev1.Node) ag.Node {
 	return out
 }
 
+// portNameTDS names the container port of the TDS listener.
+const portNameTDS = "tds"
+
 func podOf(p *corev1.Pod) ag.Pod {
 	out := ag.Pod{
 		Exists: true, UID: string(p.UID), IP: p.Status.PodIP, Node: p.Spec.NodeName,
@@ -108,6 +111,13 @@ func podOf(p *corev1.Pod) ag.Pod {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
 			out.Ready = c.Status == corev1.ConditionTrue
+		}
+	}
+	for _, c := range p.Spec.Containers {
+		for _, port := range c.Ports {
+			if c.Name == v1alpha1.ContainerName && port.Name == portNameTDS {
+				out.Port = port.ContainerPort
+			}
 		}
 	}
 	for i := range p.Status.ContainerStatuses {

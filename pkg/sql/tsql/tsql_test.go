@@ -60,7 +60,7 @@ func TestStatementsAreTheGoldenOnes(t *testing.T) {
 		{"export certificate", tsql.ExportCertificate("c-0")},
 		{"trust certificate", tsql.TrustCertificate("c-1", []byte{0x30, 0x82, 0xab}, "mirroring")},
 		{"drop trust", tsql.DropTrust("c-1")},
-		{"operator login", strings.Join(tsql.OperatorLogin("kubectl_mssql", "p'w"), "\n-- next batch\n")},
+		{"operator login", strings.Join(tsql.OperatorLogin("kubectl_mssql", "p'w", "random"), "\n-- next batch\n")},
 		{"login password", tsql.SetLoginPassword("kubectl_mssql", "p'w")},
 		{"create database", strings.Join(tsql.CreateDatabase("app's [db]"), "\n-- next batch\n")},
 		{"add database", tsql.AddDatabase("ag1", "app")},
