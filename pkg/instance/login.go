@@ -4,6 +4,8 @@ package instance
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -213,12 +215,25 @@ func (m *manager) makeLoginOn(ctx context.Context, c mssql.Conn) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
-	for _, batch := range append(tsql.OperatorLogin(operatorLogin, password), tsql.SetLoginPassword(operatorLogin, password)) {
+	masterKey, err := unknownPassword()
+	if err != nil {
+		return err
+	}
+	for _, batch := range append(tsql.OperatorLogin(operatorLogin, password, masterKey), tsql.SetLoginPassword(operatorLogin, password)) {
 		if err := c.Exec(ctx, batch); err != nil {
 			return fmt.Errorf("make the login %s: %w", operatorLogin, err)
 		}
 	}
 	return nil
+}
+
+// unknownPassword satisfies every policy, and nobody needs to know it.
+func unknownPassword() (string, error) {
+	b := make([]byte, 24)
+	if _, err := rand.Read(b); err != nil {
+		return "", fmt.Errorf("make a random password: %w", err)
+	}
+	return "Aa1!" + base64.RawURLEncoding.EncodeToString(b), nil
 }
 
 // checkName compares the server's name with the pod's (FG 7.4). A new one is registered

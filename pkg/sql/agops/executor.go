@@ -261,7 +261,7 @@ func (x SQLExecutor) label(ctx context.Context, pass Pass, a ag.SetRoleLabel) *a
 func (x SQLExecutor) seal(ctx context.Context, pass Pass, a ag.Seal) *ag.Error {
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
-	order := SealOrder{AGUID: pass.Policy.UID, Epoch: a.Epoch, Version: a.Version, PresentEpoch: pass.Authority.Epoch}
+	order := SealOrder{AGUID: pass.Policy.UID, Epoch: a.Epoch, Version: a.Version}
 	failed := make([]error, len(a.Replicas))
 	var wait sync.WaitGroup
 	for i, replica := range a.Replicas {

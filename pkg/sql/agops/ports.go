@@ -43,9 +43,8 @@ type SealOrder struct {
 	AGUID string
 	// Epoch below which holders get no failsafe answer.
 	Epoch int64
-	// Version of the Lease on which the swap is made, and its epoch.
-	Version      string
-	PresentEpoch int64
+	// Version of the Lease on which the swap is made.
+	Version string
 }
 
 // Managers asks instance managers. Seal returns nil only when the seal is on the disk.

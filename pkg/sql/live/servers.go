@@ -85,7 +85,7 @@ func (m managers) Seal(ctx context.Context, key ag.Key, replica string, pod ag.P
 	if err != nil {
 		return err
 	}
-	answer, err := c.Seal(ctx, peer, managerapi.SealRequest{AGUID: o.AGUID, Epoch: o.Epoch, Version: o.Version, PresentEpoch: o.PresentEpoch})
+	answer, err := c.Seal(ctx, peer, managerapi.SealRequest{AGUID: o.AGUID, Epoch: o.Epoch, Version: o.Version})
 	if err != nil {
 		return err
 	}
