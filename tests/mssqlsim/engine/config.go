@@ -29,6 +29,8 @@ type Config struct {
 	MemoryKB int64
 	// ProcessID is SERVERPROPERTY('ProcessID').
 	ProcessID int
+	// TCPPort is the TDS port that the listener view shows; 0 means 1433.
+	TCPPort int
 	// HostDistribution and HostRelease show in sys.dm_os_host_info.
 	HostDistribution, HostRelease string
 	// Keys makes key pairs for certificates; nil means deterministic ones from Seed.

@@ -29,6 +29,7 @@ type Key struct {
 	Primary   bool
 	Unique    bool
 	Clustered bool
+	Index     bool // made by CREATE INDEX, not a constraint
 }
 
 // Table is the definition of a user table. It is immutable once given to the engine.

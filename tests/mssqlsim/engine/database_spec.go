@@ -1,6 +1,5 @@
 package engine
 
-import "time"
 
 // RecoveryModel as sys.databases.recovery_model.
 type RecoveryModel uint8
@@ -22,16 +21,6 @@ type CreateDatabaseSpec struct {
 	LogPath   string
 }
 
-// CreateDatabase is CREATE DATABASE: 1801, 262.
-func (in *Instance) CreateDatabase(now time.Time, s SessionID, c CreateDatabaseSpec) (WaitID, error) {
-	return 0, unfinished("CREATE DATABASE")
-}
-
-// DropDatabase is DROP DATABASE: 3701, 3702 (in use), 3708 (system), 3752 (in an AG).
-func (in *Instance) DropDatabase(now time.Time, s SessionID, name string) (WaitID, error) {
-	return 0, unfinished("DROP DATABASE")
-}
-
 // DatabaseOptions are the SET options of ALTER DATABASE; nil means not given.
 type DatabaseOptions struct {
 	Recovery          *RecoveryModel
@@ -42,11 +31,6 @@ type DatabaseOptions struct {
 	SnapshotIsolation *bool
 	Compatibility     *int
 	RollbackImmediate bool
-}
-
-// AlterDatabase is ALTER DATABASE … SET: 1468 where a group forbids it.
-func (in *Instance) AlterDatabase(now time.Time, s SessionID, name string, o DatabaseOptions) (WaitID, error) {
-	return 0, unfinished("ALTER DATABASE")
 }
 
 // BackupKind is what BACKUP takes.
@@ -67,11 +51,3 @@ type BackupSpec struct {
 	Device   string // path, URL or "NUL"
 	Name     string
 }
-
-// Backup runs BACKUP: 3059, 3062, 4208 (log under SIMPLE), 4214 (no full backup), 3013 (FG 9.2).
-func (in *Instance) Backup(now time.Time, s SessionID, b BackupSpec) (WaitID, error) {
-	return 0, unfinished("BACKUP")
-}
-
-// Checkpoint is CHECKPOINT.
-func (in *Instance) Checkpoint(now time.Time, s SessionID) error { return nil }

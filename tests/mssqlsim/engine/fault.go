@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// faults are the switched-on disturbances of the instance. They are volatile: a restart clears them.
+type faults struct {
+	clockOffset time.Duration
+	diskFull    bool
+	slowIO      time.Duration
+	seedFail    int              // failure state to end the next seedings with, 0 none
+	seedStall   bool             // seedings stop making progress
+	components  []DiagnosticsRow // overrides of sp_server_diagnostics
+	diagHang    bool
+}
+
+// Fault is EXEC mssqlsim.fault @kind = kind with named arguments; it needs sysadmin. Kinds:
+//
+//	clock @offset = '-1.5s'           the server's wall clock runs beside the host's
+//	diskfull @on                      log writes fail with 9002, backups with 3202
+//	slowio @delay = '200ms'           log writes on a secondary and commits take longer
+//	suspect @database, @on            SUSPECT
+//	pending @database, @on            RECOVERY_PENDING
+//	diagnostics @component, @state    component state of sp_server_diagnostics (0–3)
+//	diagnosticshang @on               sp_server_diagnostics never answers
+//	seedfail @code                    seedings fail with this failure state (0: off)
+//	seedstall @on                     seedings stop making progress
+//	latch @ag                         SET (ROLE = SECONDARY) of a RESOLVING replica latches 41104
+//	resetlinks                        all endpoint connections are reset
+//	crash                             the process ends at once with code 137
+//
+// @on is '1' by default. Anything else is 102.
+func (in *Instance) Fault(now time.Time, id SessionID, kind string, args map[string]string) error {
+	in.begin(now)
+	if !in.isSysadmin(in.session(id)) {
+		return msg(229, 14, 5, "The EXECUTE permission was denied on the object 'fault', database 'mssqlsim', schema 'dbo'.")
+	}
+	bad := func(what string) error { return msg(102, 15, 1, "Incorrect syntax near '%s'.", what) }
+	on := args["on"] != "0"
+	duration := func(key string) (time.Duration, error) {
+		d, err := time.ParseDuration(args[key])
+		if err != nil {
+			return 0, bad(args[key])
+		}
+		return d, nil
+	}
+	db := func() (*database, error) {
+		d := in.databaseByName(args["database"])
+		if d == nil {
+			return nil, msg(911, 16, 1, "Database '%s' does not exist. Make sure that the name is entered correctly.", args["database"])
+		}
+		return d, nil
+	}
+	switch strings.ToLower(kind) {
+	case "clock":
+		d, err := duration("offset")
+		if err != nil {
+			return err
+		}
+		in.faults.clockOffset = d
+		for _, g := range in.groups {
+			g.armLease()
+		}
+	case "diskfull":
+		in.faults.diskFull = on
+	case "slowio":
+		d, err := duration("delay")
+		if err != nil {
+			return err
+		}
+		in.faults.slowIO = d
+	case "suspect", "pending":
+		d, err := db()
+		if err != nil {
+			return err
+		}
+		if strings.EqualFold(kind, "suspect") {
+			d.suspect = on
+		} else {
+			d.pending = on
+		}
+		if on {
+			in.kill(func(s *session) bool { return s.uses(d) && s.id != id }, killedError())
+		}
+		if d.member != nil {
+			d.member.group.broadcast()
+		}
+	case "diagnostics":
+		n, err := strconv.Atoi(args["state"])
+		names := []string{"unknown", "clean", "warning", "error"}
+		if err != nil || n < 0 || n > 3 {
+			return bad(args["state"])
+		}
+		c := args["component"]
+		in.faults.components = slices.DeleteFunc(in.faults.components, func(r DiagnosticsRow) bool { return r.ComponentName == c })
+		in.faults.components = append(in.faults.components, DiagnosticsRow{ComponentName: c, State: n, StateDesc: names[n]})
+	case "diagnosticshang":
+		in.faults.diagHang = on
+	case "seedfail":
+		n, err := strconv.Atoi(args["code"])
+		if err != nil || n < 0 || n > 25 {
+			return bad(args["code"])
+		}
+		in.faults.seedFail = n
+	case "seedstall":
+		in.faults.seedStall = on
+	case "latch":
+		g := in.groupByName(args["ag"])
+		if g == nil || len(g.peers) == 0 {
+			return msg(15151, 16, 1, "Cannot alter the availability group '%s', because it does not exist or you do not have permission.", args["ag"])
+		}
+		p := g.peers[0]
+		for _, x := range g.peers {
+			if x.known && x.status.Role == RolePrimary {
+				p = x
+			}
+		}
+		g.latch(p)
+	case "resetlinks":
+		in.closeAllLinks("reset by fault")
+		in.dialAll()
+	case "crash":
+		in.exited = true
+		in.emit(Exit{Code: 137, Reason: "crash by fault"})
+	default:
+		return bad(kind)
+	}
+	return nil
+}
+
+// DiagnosticsHang tells whether sp_server_diagnostics must not answer.
+func (in *Instance) DiagnosticsHang() bool { return in.faults.diagHang }
