@@ -1,6 +1,5 @@
 package engine
 
-
 // RecoveryModel as sys.databases.recovery_model.
 type RecoveryModel uint8
 

@@ -1,6 +1,5 @@
 package engine
 
-
 // ClusterType as sys.availability_groups.cluster_type.
 type ClusterType uint8
 
