@@ -107,7 +107,13 @@ func (s *session) applyObjects(ctx context.Context) error {
 		func() error { _, err := client.StorageV1().CSIDrivers().Create(ctx, o.driver, opts); return err },
 		func() error { _, err := client.StorageV1().StorageClasses().Create(ctx, o.class, opts); return err },
 		func() error {
-			_, err := client.CoreV1().Services(o.dnsService.Namespace).Create(ctx, o.dnsService, opts)
+			// An address that is taken is found out before a name that is: the
+			// Service of an earlier run would not show as one that exists.
+			services := client.CoreV1().Services(o.dnsService.Namespace)
+			_, err := services.Get(ctx, o.dnsService.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				_, err = services.Create(ctx, o.dnsService, opts)
+			}
 			return err
 		},
 		func() error {
