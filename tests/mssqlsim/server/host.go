@@ -170,7 +170,7 @@ func (h *host) persist(batch []engine.Effect) error {
 		if !ok {
 			continue
 		}
-		b, err := encodeRecords(p.Records)
+		b, err := engine.EncodeRecords(p.Records)
 		if err != nil {
 			return fmt.Errorf("encode records: %w", err)
 		}
@@ -190,7 +190,7 @@ func (h *host) persist(batch []engine.Effect) error {
 	if h.store.size < h.rotate {
 		return nil
 	}
-	b, err := encodeDisk(h.disk)
+	b, err := h.disk.Snapshot()
 	if err != nil {
 		return fmt.Errorf("encode snapshot: %w", err)
 	}

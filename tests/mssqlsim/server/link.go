@@ -313,7 +313,7 @@ func (t *transport) read(l *link) error {
 		if _, err := io.ReadFull(in, b); err != nil {
 			return err
 		}
-		m, err := decodeMessage(b)
+		m, err := engine.DecodeMessage(b)
 		if err != nil {
 			return fmt.Errorf("message from a peer: %w", err)
 		}
@@ -356,7 +356,7 @@ func (t *transport) send(e engine.Send) {
 	if l == nil {
 		return
 	}
-	b, err := encodeMessage(e.Message)
+	b, err := engine.EncodeMessage(e.Message)
 	if err != nil {
 		t.log(fmt.Sprintf("encode a message for a peer: %v", err))
 		t.mu.Lock()

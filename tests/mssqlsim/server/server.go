@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -120,17 +121,14 @@ func openDisk(dir string) (*engine.Disk, *store, error) {
 	disk := engine.NewDisk()
 	st, err := openStore(dir,
 		func(b []byte) error {
-			d, err := decodeDisk(b)
+			d, err := engine.RestoreDisk(b)
 			if err == nil {
 				disk = d
 			}
 			return err
 		},
-		func(b []byte) error {
-			records, err := decodeRecords(b)
-			if err == nil {
-				disk.Apply(records...)
-			}
+		func(b []byte) error { // one Persist: whole, or not there at all
+			_, err := disk.ReadRecords(bytes.NewReader(b))
 			return err
 		})
 	return disk, st, err

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/url"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/sqltypes"
@@ -73,6 +75,10 @@ func (l logins) Login(ctx context.Context, conn *tds.Conn, login tds.Login) (tds
 		}
 		return nil, tds.LoginResult{}, &tds.LoginError{Messages: messages}
 	}
+	if to := l.route(t, request); to != nil {
+		t.Close()
+		return gone{}, tds.LoginResult{Database: "master", Language: "us_english", Routing: to}, nil
+	}
 	s := &session{server: l.server, conn: conn, t: t}
 	l.server.sessions.add(t.ID(), s)
 	database := t.State().Database
@@ -84,6 +90,44 @@ func (l logins) Login(ctx context.Context, conn *tds.Conn, login tds.Login) (tds
 		},
 	}, nil
 }
+
+// route is where a login with read-only intent goes, nil if it stays.
+func (l logins) route(t *tsql.Session, r engine.LoginRequest) *tds.Routing {
+	if !r.ReadOnlyIntent || l.admin {
+		return nil
+	}
+	database := t.State().Database
+	var target string
+	var ok bool
+	l.server.host.Do(func(now time.Time, in *engine.Instance) { target, ok = in.ReadOnlyRoute(now, database) })
+	if !ok {
+		return nil
+	}
+	u, err := url.Parse(target)
+	if err != nil {
+		return nil
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	if err != nil {
+		return nil
+	}
+	return &tds.Routing{Host: u.Hostname(), Port: uint16(port)}
+}
+
+// gone is the session of a login that was sent elsewhere.
+type gone struct{}
+
+// Execute implements tds.Session.
+func (gone) Execute(context.Context, tds.Request, *tds.Response) {}
+
+// State implements tds.Session.
+func (gone) State() tds.SessionState { return tds.SessionState{} }
+
+// Reset implements tds.Session.
+func (gone) Reset(context.Context, bool) {}
+
+// Close implements tds.Session.
+func (gone) Close() {}
 
 func message(e *engine.Error) tds.Message {
 	return tds.Message{Number: e.Number, State: e.State, Class: e.Class, Text: e.Message, Line: 1}
