@@ -49,7 +49,7 @@ test-fast: ## Unit and golden tests only; no cluster, no network
 
 .PHONY: e2e
 e2e: deps build image ## End-to-end tests on the local cluster (CLUSTER=local|kind|current)
-	KUBECTL_MSSQL_E2E=1 go test -race -count=1 -timeout 40m -v ./tests/e2e/...
+	KUBECTL_MSSQL_E2E=1 go test -count=1 -timeout 40m -v ./tests/e2e
 
 .PHONY: bench
 bench: ## Benchmarks

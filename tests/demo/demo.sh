@@ -14,7 +14,7 @@ up() {
   echo "Demo with SIMULATED SQL Servers; docs/getting-started.md shows the same with Microsoft's image."
   say "Building the plugin, the operator and the simulated server"
   mkdir -p "$bin"
-  CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/cluster" ./tests/cluster
+  CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/cluster" ./tests/cluster/cmd/cluster
   tests/images.sh "$bin"
 
   say "Starting a Kubernetes cluster of three nodes (the first time its parts are compiled)"
@@ -47,7 +47,7 @@ EOF
 
 down() {
   mkdir -p "$bin"
-  [ -x "$bin/cluster" ] || CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/cluster" ./tests/cluster
+  [ -x "$bin/cluster" ] || CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/cluster" ./tests/cluster/cmd/cluster
   cluster down
 }
 
