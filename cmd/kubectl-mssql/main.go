@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
-	"github.com/kubectl-mssql/kubectl-mssql/pkg/controller"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance"
 )
 
@@ -23,8 +22,7 @@ func main() {
 func run() int {
 	streams := iostreams.System()
 	root := cli.NewRoot(os.Args[0], streams)
-	std := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	root.AddCommand(instance.NewCommand(std), controller.NewCommand(std))
+	root.AddCommand(instance.NewCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return int(cli.Execute(ctx, root, streams, cli.Args(os.Args)))

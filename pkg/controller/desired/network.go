@@ -129,8 +129,7 @@ func (s Server) DNSNames(replica string) []string {
 	}
 	full(host + "." + s.Name)
 	if host != replica {
-		// A shortened host name: the pod's own name leads nowhere in DNS, but says which replica it is.
-		full(replica + "." + s.Name)
+		names = append(names, replica)
 	}
 	for _, svc := range s.Services()[1:] {
 		full(svc.Name)

@@ -11,7 +11,6 @@ const (
 	ReasonAttemptsUsedUp       = "AttemptsUsedUp"
 	ReasonPrimaryCutOff        = "PrimaryCutOffFromAPI"
 	ReasonManagersNotSealed    = "ManagersNotSealed"
-	ReasonPromotionPending     = "PromotionPending"
 	ReasonPromiseMissing       = "PromiseMissing"
 	ReasonTwoPrimaries         = "TwoPrimaries"
 	ReasonPrimaryNotFollowed   = "PrimaryNotFollowed"

@@ -105,8 +105,7 @@ func ruleMemory(v *view, d *draft) bool {
 	var blocks []ag.Block
 	if !writing {
 		for _, b := range d.d.Blocks {
-			// Cut off is not blocked: its primary goes on writing.
-			if b.Reason != ag.ReasonPaused && b.Reason != ag.ReasonPrimaryCutOff {
+			if b.Reason != ag.ReasonPaused {
 				blocks = append(blocks, b)
 			}
 		}

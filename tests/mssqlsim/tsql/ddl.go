@@ -1,0 +1,704 @@
+package tsql
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
+	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/sqltypes"
+)
+
+// constraintName makes the name that the product generates: kind, table, column and eight digits.
+func constraintName(kind, table, column string) string {
+	cut := func(s string, n int) string { return sqltypes.CutText(strings.TrimPrefix(s, "#"), n) }
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s|%s|%s", kind, table, column)
+	parts := kind + "__" + cut(table, 9)
+	if column != "" {
+		parts += "__" + cut(column, 5)
+	}
+	return fmt.Sprintf("%s__%08X", parts, h.Sum32())
+}
+
+// tableOf makes a table definition.
+func (ex *exec) tableOf(o objName, d *tableDef) (*engine.Table, error) {
+	t := &engine.Table{Schema: "dbo", Name: o.name}
+	if o.schema != "" {
+		t.Schema = o.schema
+	}
+	identity := false
+	for i := range d.cols {
+		c, err := columnOf(t, &d.cols[i])
+		if err != nil {
+			return nil, err
+		}
+		if c.Identity {
+			if identity {
+				return nil, errBind(o.line, 2744, 16, 2, "Multiple identity columns specified for table '%s'. Only one identity column per table is allowed.", t.Name)
+			}
+			identity = true
+		}
+		if findColumn(t, c.Name) >= 0 {
+			return nil, errBind(o.line, 2705, 16, 3, "Column names in each table must be unique. Column name '%s' in table '%s' is specified more than once.", c.Name, t.Name)
+		}
+		t.Columns = append(t.Columns, c)
+	}
+	for i := range d.constraints {
+		if err := addConstraint(t, &d.constraints[i]); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// columnOf makes a column; CHECK constraints are outside of the subset.
+func columnOf(t *engine.Table, d *columnDef) (engine.Column, error) {
+	if d.check != nil {
+		return engine.Column{}, errBind(d.line, 156, 15, 1, "Incorrect syntax near the keyword 'CHECK'.")
+	}
+	c := engine.Column{Name: d.name, Type: d.typ, Nullable: !d.notNull && d.typ.ID != sqltypes.SysName || d.nullable, Identity: d.identity, Seed: d.seed, Step: d.step, Default: d.dfltText, DefaultName: d.dfltName}
+	if c.Identity {
+		if !(d.typ.IsInteger() && d.typ.ID != sqltypes.Bit || d.typ.IsDecimal() && d.typ.Scale == 0) {
+			return c, errBind(d.line, 2749, 16, 2, "Identity column '%s' must be of data type int, bigint, smallint, tinyint, or decimal or numeric with a scale of 0, unencrypted, and constrained to be nonnullable.", d.name)
+		}
+		if c.Step == 0 {
+			return c, errBind(d.line, 2717, 16, 1, "The increment of an identity column must not be 0.")
+		}
+		c.Nullable = false
+	}
+	if c.Default != "" && c.DefaultName == "" {
+		c.DefaultName = constraintName("DF", t.Name, d.name)
+	}
+	return c, nil
+}
+
+func addConstraint(t *engine.Table, d *constraintDef) error {
+	switch d.kind {
+	case "CHECK", "FOREIGN KEY":
+		return errBind(0, 156, 15, 1, "Incorrect syntax near the keyword '%s'.", strings.Fields(d.kind)[0])
+	}
+	k := engine.Key{Name: d.name, Primary: d.kind == "PRIMARY KEY", Unique: d.kind != "INDEX", Clustered: d.clustered}
+	for _, n := range d.cols {
+		at := findColumn(t, n)
+		if at < 0 {
+			return errBind(0, 1911, 16, 1, "Column name '%s' does not exist in the target table or view.", n)
+		}
+		k.Columns = append(k.Columns, at)
+		if k.Primary {
+			t.Columns[at].Nullable = false
+		}
+	}
+	for _, o := range t.Keys {
+		if o.Primary && k.Primary {
+			return errBind(0, 8110, 16, 0, "Cannot add multiple PRIMARY KEY constraints to table '%s'.", t.Name)
+		}
+		if k.Name != "" && equalName(o.Name, k.Name) {
+			return errBind(0, 1913, 16, 1, "The operation failed because an index or statistics with name '%s' already exists on table '%s'.", k.Name, t.Name)
+		}
+	}
+	if k.Name == "" {
+		kind := "UQ"
+		if k.Primary {
+			kind = "PK"
+		}
+		k.Name = constraintName(kind, t.Name, strings.Join(d.cols, ","))
+		if k.Primary {
+			k.Name = constraintName(kind, t.Name, "")
+		}
+	}
+	t.Keys = append(t.Keys, k)
+	return nil
+}
+
+// ddl runs fn as one transaction of the session, or inside the one that is open.
+func (ex *exec) ddl(fn func() error) error {
+	if ex.s.doomed {
+		return errDoomed()
+	}
+	auto := false
+	err := ex.do(func() error {
+		auto = ex.begin()
+		const mark = "\x00statement"
+		ex.in.Savepoint(ex.s.id, mark)
+		err := fn()
+		if err != nil {
+			ex.in.RollbackTo(ex.s.id, mark)
+		}
+		return err
+	})
+	return ex.finish(auto, err)
+}
+
+// mayDefine checks the right to create or alter objects in a database (262, 1088).
+func (ex *exec) mayDefine(db engine.DatabaseID, dbName, permission string) error {
+	if err := ex.in.CheckAccess(ex.hst, ex.s.id, db, true); engine.Failed(err) {
+		return err
+	}
+	if !ex.in.DatabasePermitted(ex.s.id, db, 0, permission) {
+		return errNum(262, 14, 1, "%s permission denied in database '%s'.", permission, dbName)
+	}
+	return nil
+}
+
+func (ex *exec) createTable(s *createTableStmt) error {
+	if strings.HasPrefix(s.obj.name, "#") {
+		return ex.createTemp(s.obj, &s.def)
+	}
+	return ex.ddl(func() error {
+		db, dbName, err := ex.database(s.obj)
+		if err != nil {
+			return errNum(911, 16, 1, "Database '%s' does not exist. Make sure that the name is entered correctly.", s.obj.db)
+		}
+		if err := ex.mayDefine(db, dbName, "CREATE TABLE"); err != nil {
+			return err
+		}
+		t, err := ex.tableOf(s.obj, &s.def)
+		if err != nil {
+			return err
+		}
+		if err := ex.freeName(db, t.Schema, t.Name); err != nil {
+			return err
+		}
+		_, err = ex.in.CreateTable(ex.hst, ex.s.id, db, *t)
+		return err
+	})
+}
+
+// freeName fails with 2714 when a module has the name; tables are the engine's to check.
+func (ex *exec) freeName(db engine.DatabaseID, schema, name string) error {
+	for _, typ := range [...]string{"V", "P", "FN"} {
+		m, err := ex.module(db, schema, name, typ)
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			return errNum(2714, 16, 6, "There is already an object named '%s' in the database.", name)
+		}
+	}
+	return nil
+}
+
+func (ex *exec) createTemp(o objName, d *tableDef) error {
+	key := strings.ToLower(o.name)
+	if ex.s.temp[key] != nil {
+		return errNum(2714, 16, 6, "There is already an object named '%s' in the database.", o.name)
+	}
+	return ex.do(func() error {
+		t, err := ex.tableOf(o, d)
+		if err != nil {
+			return err
+		}
+		ex.s.tempID--
+		t.ID = -1_000_000_000 + ex.s.tempID
+		ex.s.temp[key] = newMemTable(t)
+		return nil
+	})
+}
+
+// selectInto makes a table of a result and fills it.
+func (ex *exec) selectInto(bq *boundQuery, rows []engine.Row) error {
+	o := *bq.into
+	t := &engine.Table{Schema: "dbo", Name: o.name}
+	if o.schema != "" {
+		t.Schema = o.schema
+	}
+	for i, c := range bq.cols {
+		if c.Name == "" {
+			return errBind(o.line, 1038, 15, 5, "An object or column name is missing or empty. For SELECT INTO statements, verify each column has a name. For other statements, look for empty alias names. Aliases defined as \"\" or [] are not allowed. Change the alias to a valid name.")
+		}
+		if findColumn(t, c.Name) >= 0 {
+			return errBind(o.line, 2705, 16, 3, "Column names in each table must be unique. Column name '%s' in table '%s' is specified more than once.", c.Name, t.Name)
+		}
+		t.Columns = append(t.Columns, engine.Column{Name: bq.cols[i].Name, Type: c.Type, Nullable: c.Nullable})
+	}
+	for _, r := range rows {
+		for i := range r {
+			v, err := coerce(r[i], t.Columns[i].Type)
+			if err != nil {
+				return err
+			}
+			r[i] = v
+		}
+	}
+	if strings.HasPrefix(o.name, "#") {
+		key := strings.ToLower(o.name)
+		if ex.s.temp[key] != nil {
+			return errNum(2714, 16, 6, "There is already an object named '%s' in the database.", o.name)
+		}
+		ex.s.tempID--
+		t.ID = -1_000_000_000 + ex.s.tempID
+		m := newMemTable(t)
+		for _, r := range rows {
+			if err := m.insert(r); err != nil {
+				return err
+			}
+		}
+		ex.s.temp[key] = m
+		ex.done(cmdSelect, int64(len(rows)), true)
+		return nil
+	}
+	if err := ex.ddl(func() error {
+		db, dbName, err := ex.database(o)
+		if err != nil {
+			return err
+		}
+		if err := ex.mayDefine(db, dbName, "CREATE TABLE"); err != nil {
+			return err
+		}
+		id, err := ex.in.CreateTable(ex.hst, ex.s.id, db, *t)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if _, err := ex.in.Insert(ex.hst, ex.s.id, db, id, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	ex.done(cmdSelect, int64(len(rows)), true)
+	return nil
+}
+
+func (ex *exec) dropObjects(s *dropObjectStmt) error {
+	if s.kind == "INDEX" {
+		return ex.dropIndex(s)
+	}
+	for _, o := range s.objs {
+		if strings.HasPrefix(o.name, "#") && s.kind == "TABLE" {
+			key := strings.ToLower(o.name)
+			if ex.s.temp[key] == nil {
+				if s.ifExists {
+					continue
+				}
+				return errDrop("table", o.name)
+			}
+			delete(ex.s.temp, key)
+			continue
+		}
+		if err := ex.ddl(func() error { return ex.dropObject(s, o) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func errDrop(kind, name string) error {
+	return errNum(3701, 11, 5, "Cannot drop the %s '%s', because it does not exist or you do not have permission.", kind, name)
+}
+
+func (ex *exec) dropObject(s *dropObjectStmt, o objName) error {
+	kind := strings.ToLower(s.kind)
+	missing := func() error {
+		if s.ifExists {
+			return nil
+		}
+		return errDrop(kind, o.name)
+	}
+	db, _, err := ex.database(o)
+	if err != nil {
+		return missing()
+	}
+	if err := ex.in.CheckAccess(ex.hst, ex.s.id, db, true); engine.Failed(err) {
+		return err
+	}
+	schema := o.schema
+	if schema == "" {
+		schema = "dbo"
+	}
+	if s.kind == "TABLE" {
+		t, err := ex.in.LookupTable(ex.hst, ex.s.id, db, schema, o.name)
+		if err != nil {
+			return err
+		}
+		if t == nil || !ex.in.DatabasePermitted(ex.s.id, db, t.ID, "ALTER") {
+			return missing()
+		}
+		return ex.in.DropTable(ex.hst, ex.s.id, db, t.ID)
+	}
+	typ := map[string]string{"VIEW": "V", "PROCEDURE": "P", "FUNCTION": "FN", "TRIGGER": "TR"}[s.kind]
+	if typ == "" {
+		return missing()
+	}
+	m, err := ex.module(db, schema, o.name, typ)
+	if err != nil {
+		return err
+	}
+	if m == nil || !ex.in.DatabasePermitted(ex.s.id, db, m.ID, "ALTER") {
+		return missing()
+	}
+	return ex.in.DropModule(ex.hst, ex.s.id, db, m.ID)
+}
+
+// rowReader reads the rows of the table that is altered.
+type rowReader func() ([]engine.Row, error)
+
+// alteration changes a copy of a table's definition and may give a mapping of its rows.
+type alteration func(t *engine.Table, rows rowReader) (func(engine.Row) engine.Row, error)
+
+// alter changes the definition of a table; fn gets a copy and may give a row mapping.
+func (ex *exec) alter(o objName, fn alteration) error {
+	if strings.HasPrefix(o.name, "#") {
+		return ex.do(func() error {
+			m := ex.s.temp[strings.ToLower(o.name)]
+			if m == nil {
+				return errAlter(o)
+			}
+			t := copyTable(m.def)
+			conv, err := fn(t, func() ([]engine.Row, error) { return m.data, nil })
+			if err != nil {
+				return err
+			}
+			m.def = t
+			if conv != nil {
+				for i := range m.data {
+					m.data[i] = conv(m.data[i])
+				}
+			}
+			m.reindex()
+			return nil
+		})
+	}
+	if ex.s.doomed {
+		return errDoomed()
+	}
+	auto := false
+	var lock engine.WaitID
+	find := func() (engine.DatabaseID, *engine.Table, error) {
+		db, _, err := ex.database(o)
+		if err != nil {
+			return 0, nil, errAlter(o)
+		}
+		if err := ex.in.CheckAccess(ex.hst, ex.s.id, db, true); engine.Failed(err) {
+			return 0, nil, err
+		}
+		schema := o.schema
+		if schema == "" {
+			schema = "dbo"
+		}
+		t, err := ex.in.LookupTable(ex.hst, ex.s.id, db, schema, o.name)
+		if err != nil {
+			return 0, nil, err
+		}
+		if t == nil || !ex.in.DatabasePermitted(ex.s.id, db, t.ID, "ALTER") {
+			return 0, nil, errAlter(o)
+		}
+		return db, t, nil
+	}
+	err := ex.do(func() error {
+		db, t, err := find()
+		if err != nil {
+			return err
+		}
+		auto = ex.begin()
+		lock, err = ex.in.LockTable(ex.hst, ex.s.id, db, t.ID, engine.LockExclusive)
+		return err
+	})
+	if err == nil {
+		err = ex.waitLock(lock)
+	}
+	if err == nil {
+		err = ex.do(func() error {
+			db, t, err := find()
+			if err != nil {
+				return err
+			}
+			t = copyTable(t)
+			st := &engineTable{ex: ex, db: db, def: t}
+			conv, err := fn(t, func() ([]engine.Row, error) {
+				_, rows, err := st.scan()
+				return rows, err
+			})
+			if err != nil {
+				return err
+			}
+			return ex.in.AlterTable(ex.hst, ex.s.id, db, *t, conv)
+		})
+	}
+	return ex.finish(auto, err)
+}
+
+func errAlter(o objName) error {
+	return errNum(4902, 16, 1, "Cannot find the object \"%s\" because it does not exist or you do not have permissions.", o.String())
+}
+
+func copyTable(t *engine.Table) *engine.Table {
+	c := *t
+	c.Columns = append([]engine.Column(nil), t.Columns...)
+	c.Keys = append([]engine.Key(nil), t.Keys...)
+	return &c
+}
+
+func (ex *exec) alterTable(s *alterTableStmt) error {
+	return ex.alter(s.obj, func(t *engine.Table, rows rowReader) (func(engine.Row) engine.Row, error) {
+		switch s.verb {
+		case "ADD":
+			return ex.addColumns(t, s, rows)
+		case "ADD DEFAULT":
+			for _, d := range s.cols {
+				at := findColumn(t, d.name)
+				if at < 0 {
+					return nil, errNum(1752, 16, 0, "Column '%s' in table '%s' is invalid for creating a default constraint.", d.name, t.Name)
+				}
+				if t.Columns[at].Default != "" {
+					return nil, errNum(1781, 16, 1, "Column already has a DEFAULT bound to it.")
+				}
+				t.Columns[at].Default, t.Columns[at].DefaultName = d.dfltText, d.dfltName
+				if d.dfltName == "" {
+					t.Columns[at].DefaultName = constraintName("DF", t.Name, d.name)
+				}
+			}
+			return nil, nil
+		case "DROP COLUMN":
+			return dropColumns(t, s)
+		case "DROP CONSTRAINT":
+			return nil, dropConstraints(t, s)
+		}
+		return alterColumn(t, &s.cols[0], rows)
+	})
+}
+
+func (ex *exec) addColumns(t *engine.Table, s *alterTableStmt, rows rowReader) (func(engine.Row) engine.Row, error) {
+	var fill []value
+	for i := range s.cols {
+		d := &s.cols[i]
+		c, err := columnOf(t, d)
+		if err != nil {
+			return nil, err
+		}
+		if findColumn(t, c.Name) >= 0 {
+			return nil, errNum(2705, 16, 4, "Column names in each table must be unique. Column name '%s' in table '%s' is specified more than once.", c.Name, t.Name)
+		}
+		v := sqltypes.Null(c.Type)
+		switch {
+		case c.Identity:
+			return nil, errNum(2744, 16, 2, "Multiple identity columns specified for table '%s'. Only one identity column per table is allowed.", t.Name)
+		case !c.Nullable && c.Default == "":
+			if l, err := rows(); err != nil || len(l) == 0 {
+				if err != nil {
+					return nil, err
+				}
+				break
+			}
+			return nil, errNum(4901, 16, 1, "ALTER TABLE only allows columns to be added that can contain nulls, or have a DEFAULT definition specified, or the column being added is an identity or timestamp column, or alternatively if none of the previous conditions are satisfied the table must be empty to allow addition of this column. Column '%s' cannot be added to non-empty table '%s' because it does not satisfy these conditions.", c.Name, t.Name)
+		case !c.Nullable:
+			if v, err = ex.defaultOf(&c); err == nil {
+				v, err = convertImplicit(v, c.Type)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		fill = append(fill, v)
+		t.Columns = append(t.Columns, c)
+	}
+	for i := range s.constraints {
+		if err := addConstraint(t, &s.constraints[i]); err != nil {
+			return nil, err
+		}
+	}
+	if len(fill) == 0 {
+		return nil, nil
+	}
+	return func(r engine.Row) engine.Row {
+		return append(append(make(engine.Row, 0, len(r)+len(fill)), r...), fill...)
+	}, nil
+}
+
+func dropColumns(t *engine.Table, s *alterTableStmt) (func(engine.Row) engine.Row, error) {
+	gone := map[int]bool{}
+	for _, n := range s.names {
+		at := findColumn(t, n)
+		if at < 0 {
+			if s.ifExists {
+				continue
+			}
+			return nil, errNum(4924, 16, 1, "ALTER TABLE DROP COLUMN failed because column '%s' does not exist in table '%s'.", n, t.Name)
+		}
+		for _, k := range t.Keys {
+			for _, c := range k.Columns {
+				if c == at {
+					return nil, errNum(5074, 16, 1, "The object '%s' is dependent on column '%s'.", k.Name, n)
+				}
+			}
+		}
+		if t.Columns[at].Default != "" {
+			return nil, errNum(5074, 16, 1, "The object '%s' is dependent on column '%s'.", t.Columns[at].DefaultName, n)
+		}
+		gone[at] = true
+	}
+	if len(gone) >= len(t.Columns) {
+		return nil, errNum(4923, 16, 1, "ALTER TABLE DROP COLUMN failed because '%s' is the only data column in table '%s'. A table must have at least one data column.", s.names[0], t.Name)
+	}
+	var keep []int
+	moved := make([]int, len(t.Columns))
+	var cols []engine.Column
+	for i, c := range t.Columns {
+		if !gone[i] {
+			moved[i] = len(keep)
+			keep = append(keep, i)
+			cols = append(cols, c)
+		}
+	}
+	t.Columns = cols
+	for i, k := range t.Keys {
+		l := make([]int, len(k.Columns))
+		for j, c := range k.Columns {
+			l[j] = moved[c]
+		}
+		t.Keys[i].Columns = l
+	}
+	return func(r engine.Row) engine.Row {
+		out := make(engine.Row, len(keep))
+		for i, k := range keep {
+			out[i] = r[k]
+		}
+		return out
+	}, nil
+}
+
+func dropConstraints(t *engine.Table, s *alterTableStmt) error {
+names:
+	for _, n := range s.names {
+		for i, k := range t.Keys {
+			if equalName(k.Name, n) {
+				t.Keys = append(t.Keys[:i:i], t.Keys[i+1:]...)
+				continue names
+			}
+		}
+		for i := range t.Columns {
+			if t.Columns[i].Default != "" && equalName(t.Columns[i].DefaultName, n) {
+				t.Columns[i].Default, t.Columns[i].DefaultName = "", ""
+				continue names
+			}
+		}
+		if !s.ifExists {
+			return errNum(3728, 16, 1, "'%s' is not a constraint.", n)
+		}
+	}
+	return nil
+}
+
+func alterColumn(t *engine.Table, d *columnDef, rows rowReader) (func(engine.Row) engine.Row, error) {
+	at := findColumn(t, d.name)
+	if at < 0 {
+		return nil, errNum(4924, 16, 1, "ALTER TABLE ALTER COLUMN failed because column '%s' does not exist in table '%s'.", d.name, t.Name)
+	}
+	c := &t.Columns[at]
+	c.Type, c.Nullable = d.typ, !d.notNull
+	l, err := rows()
+	if err != nil {
+		return nil, err
+	}
+	// every value is converted before anything changes, so the mapping cannot fail
+	converted := make(map[value]value, len(l))
+	for _, r := range l {
+		v, err := storeValue(t, c, r[at])
+		if err != nil {
+			return nil, err
+		}
+		converted[r[at]] = v
+	}
+	return func(r engine.Row) engine.Row {
+		out := append(engine.Row(nil), r...)
+		out[at] = converted[r[at]]
+		return out
+	}, nil
+}
+
+func (ex *exec) createIndex(s *createIndexStmt) error {
+	return ex.alter(s.table, func(t *engine.Table, rows rowReader) (func(engine.Row) engine.Row, error) {
+		kind := "INDEX"
+		if s.unique {
+			kind = "UNIQUE"
+		}
+		return nil, addConstraint(t, &constraintDef{name: s.name, kind: kind, cols: s.cols, clustered: s.clustered})
+	})
+}
+
+func (ex *exec) dropIndex(s *dropObjectStmt) error {
+	name := s.objs[0].name
+	err := ex.alter(s.table, func(t *engine.Table, rows rowReader) (func(engine.Row) engine.Row, error) {
+		for i, k := range t.Keys {
+			if !equalName(k.Name, name) {
+				continue
+			}
+			if k.Primary {
+				return nil, errNum(3723, 16, 4, "An explicit DROP INDEX is not allowed on index '%s.%s'. It is being used for PRIMARY KEY constraint enforcement.", t.Name, name)
+			}
+			t.Keys = append(t.Keys[:i:i], t.Keys[i+1:]...)
+			return nil, nil
+		}
+		return nil, errNum(3701, 11, 7, "Cannot drop the index '%s.%s', because it does not exist or you do not have permission.", t.Name, name)
+	})
+	if err != nil && s.ifExists {
+		switch asStmtError(err).m.Number {
+		case 3701, 4902:
+			return nil
+		}
+	}
+	return err
+}
+
+// createModule stores a procedure or a view.
+func (ex *exec) createModule(s *createModuleStmt) error {
+	if strings.HasPrefix(s.obj.name, "#") {
+		return errBind(s.obj.line, 102, 15, 1, "Incorrect syntax near '%s'.", s.obj.name)
+	}
+	return ex.ddl(func() error {
+		if s.obj.db != "" {
+			return errNum(166, 15, 1, "'CREATE/ALTER %s' does not allow specifying the database name as a prefix to the object name.", s.kind)
+		}
+		db, dbName, err := ex.database(s.obj)
+		if err != nil {
+			return err
+		}
+		if err := ex.mayDefine(db, dbName, "CREATE "+s.kind); err != nil {
+			return err
+		}
+		m := engine.Module{Schema: "dbo", Name: s.obj.name, Type: "P", Text: s.text}
+		if s.kind == "VIEW" {
+			m.Type = "V"
+			if s.q.order != nil {
+				if sb, ok := s.q.body.(*selectBody); !ok || sb.top == nil {
+					return errOrderInSub(s.obj.line)
+				}
+			}
+			b := &binder{ex: ex}
+			if _, err := b.query(nil, s.q, nil); err != nil {
+				return err
+			}
+		}
+		if s.obj.schema != "" {
+			m.Schema = s.obj.schema
+		}
+		old, err := ex.module(db, m.Schema, m.Name, m.Type)
+		if err != nil {
+			return err
+		}
+		switch {
+		case s.alter && old == nil:
+			return errNum(208, 16, 6, "Invalid object name '%s'.", s.obj.String())
+		case old != nil && !s.alter && !s.orAlt:
+			return errNum(2714, 16, 3, "There is already an object named '%s' in the database.", m.Name)
+		case old != nil:
+			m.ID = old.ID
+		default:
+			t, err := ex.in.LookupTable(ex.hst, ex.s.id, db, m.Schema, m.Name)
+			if err != nil {
+				return err
+			}
+			if t != nil {
+				return errNum(2714, 16, 3, "There is already an object named '%s' in the database.", m.Name)
+			}
+			if err := ex.freeName(db, m.Schema, m.Name); err != nil {
+				return err
+			}
+		}
+		_, err = ex.in.PutModule(ex.hst, ex.s.id, db, m)
+		return err
+	})
+}
