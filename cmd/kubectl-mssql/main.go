@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/controller"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance"
 )
 
@@ -22,7 +23,8 @@ func main() {
 func run() int {
 	streams := iostreams.System()
 	root := cli.NewRoot(os.Args[0], streams)
-	root.AddCommand(instance.NewCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+	std := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	root.AddCommand(instance.NewCommand(std), controller.NewCommand(std))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return int(cli.Execute(ctx, root, streams, cli.Args(os.Args)))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/mssql"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/tsql"
@@ -241,6 +242,8 @@ func unknownPassword() (string, error) {
 func (m *manager) checkName(ctx context.Context, c mssql.Conn, mayChange bool) error {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
+	// A standalone pod's name may be longer than SQL Server takes.
+	want := v1alpha1.HostName(m.id.Pod)
 	results, err := c.Query(ctx, tsql.ServerNames())
 	if err != nil {
 		return fmt.Errorf("read the server's name: %w", err)
@@ -251,25 +254,25 @@ func (m *manager) checkName(ctx context.Context, c mssql.Conn, mayChange bool) e
 	row := results[0].Row(0)
 	name, registered := row.Text("server_name"), row.Text("registered_name")
 	switch {
-	case strings.EqualFold(name, m.id.Pod):
+	case strings.EqualFold(name, want):
 		return nil
 	case row.Int("group_count") > 0:
-		return fmt.Errorf("the server is called %q, not %q, and has an availability group under that name: this volume belongs to another replica; give the pod its own volume back, or re-initialise this replica", name, m.id.Pod)
+		return fmt.Errorf("the server is called %q, not %q, and has an availability group under that name: this volume belongs to another replica; give the pod its own volume back, or re-initialise this replica", name, want)
 	case !mayChange:
-		return fmt.Errorf("the server is called %q, not %q, and only sa can change that", name, m.id.Pod)
+		return fmt.Errorf("the server is called %q, not %q, and only sa can change that", name, want)
 	}
 	if m.renamedIn > 0 && m.starts.Load() > m.renamedIn {
-		return fmt.Errorf("the server is called %q although it was renamed to %q and restarted", name, m.id.Pod)
+		return fmt.Errorf("the server is called %q although it was renamed to %q and restarted", name, want)
 	}
 	if m.renamedIn > 0 {
 		return errRestarting
 	}
-	if !strings.EqualFold(registered, m.id.Pod) {
-		if err := c.Exec(ctx, tsql.RenameServer(registered, m.id.Pod)); err != nil {
-			return fmt.Errorf("rename the server from %q to %q: %w", name, m.id.Pod, err)
+	if !strings.EqualFold(registered, want) {
+		if err := c.Exec(ctx, tsql.RenameServer(registered, want)); err != nil {
+			return fmt.Errorf("rename the server from %q to %q: %w", name, want, err)
 		}
 	}
-	m.log.Info("Server was renamed and restarts", "from", name, "to", m.id.Pod)
+	m.log.Info("Server was renamed and restarts", "from", name, "to", want)
 	m.renamedIn = m.starts.Load()
 	m.askRestart()
 	return errRestarting

@@ -55,7 +55,7 @@ type Leaf struct {
 
 // NewAuthority makes a self-signed authority and returns certificate and key as PEM.
 func NewAuthority(commonName string, now time.Time) (certPEM, keyPEM []byte, err error) {
-	key, err := rsa.GenerateKey(rand.Reader, 3072)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the authority's key: %w", err)
 	}

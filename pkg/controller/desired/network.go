@@ -129,7 +129,8 @@ func (s Server) DNSNames(replica string) []string {
 	}
 	full(host + "." + s.Name)
 	if host != replica {
-		names = append(names, replica)
+		// A shortened host name: the pod's own name leads nowhere in DNS, but says which replica it is.
+		full(replica + "." + s.Name)
 	}
 	for _, svc := range s.Services()[1:] {
 		full(svc.Name)

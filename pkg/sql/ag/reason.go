@@ -11,6 +11,7 @@ const (
 	ReasonAttemptsUsedUp       = "AttemptsUsedUp"
 	ReasonPrimaryCutOff        = "PrimaryCutOffFromAPI"
 	ReasonManagersNotSealed    = "ManagersNotSealed"
+	ReasonPromotionPending     = "PromotionPending"
 	ReasonPromiseMissing       = "PromiseMissing"
 	ReasonTwoPrimaries         = "TwoPrimaries"
 	ReasonPrimaryNotFollowed   = "PrimaryNotFollowed"

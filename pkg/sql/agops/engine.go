@@ -139,17 +139,30 @@ func (e *Engine) Step(ctx context.Context, key ag.Key) (Report, error) {
 	if !r.Conflict {
 		r.Events = append(r.Events, r.Decision.Events...)
 	}
-	if len(r.Outcomes) > 0 {
-		r.Next = soon
-		if r.Conflict {
-			r.Next = afterConflict
-		}
-		return r, nil
-	}
 	if w := r.Decision.Wait; w != nil {
 		r.Next = min(r.Next, max(w.Until.Sub(r.Now), soon))
 	}
-	return r, e.stepSetup(ctx, &r)
+	if len(r.Outcomes) > 0 {
+		r.Next = soon
+	}
+	switch {
+	case r.Conflict:
+		r.Next = afterConflict
+	case quiet(r):
+		return r, e.stepSetup(ctx, &r)
+	}
+	return r, nil
+}
+
+// quiet: the pass has neither cut a connection nor failed, and nobody suspects the
+// primary. Then there is time for a step of the setup, which may take seconds.
+func quiet(r Report) bool {
+	for _, o := range r.Outcomes {
+		if o.Err != nil || o.Action.Disruptive() {
+			return false
+		}
+	}
+	return r.Memory.PrimaryFailure == nil
 }
 
 // stepSetup makes one step towards the group, its members and its databases.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/decide"
 )
 
 // creationGrace is how long a group that was just created may still be RESOLVING on
@@ -132,10 +133,8 @@ func orNoAnswer(r ag.Reach) string {
 
 // runOf is the run of the manager that answers for this pod.
 func runOf(r *ag.Replica) (ag.Run, bool) {
-	if r.Manager.Reach != ag.ReachOK || r.Manager.Nonce == "" || r.Pod.UID == "" || (r.Manager.PodUID != "" && r.Manager.PodUID != r.Pod.UID) {
-		return ag.Run{}, false
-	}
-	return ag.Run{Replica: r.Name, PodUID: r.Pod.UID, Nonce: r.Manager.Nonce, Node: r.Pod.Node, BootID: r.Pod.BootID}, true
+	run := decide.RunOf(r)
+	return run, !run.Zero()
 }
 
 // firstGrant is the record before the group is made: the first replica alone, k = 0.

@@ -72,6 +72,9 @@ func (s *Setup) recordStep(ctx context.Context, store Store, r *Report, step Set
 		result.Events = told(eventCreated, "group %s was there and is adopted, %s is PRIMARY", r.Policy.Group, step.replica)
 	case stepInitialized:
 		result.Initialized = true
+		if len(r.Memory.History) == 0 {
+			result.Change = &ag.RoleChange{Kind: "bootstrap", To: step.replica, Cause: "the group is there", Epoch: r.Authority.Epoch, Result: "done"}
+		}
 	default:
 	}
 	return result, nil

@@ -77,7 +77,7 @@ func (v *view) handOver(d *draft, op *ag.Operation, p, t *ag.Replica) bool {
 		return v.toFencing(d, op, t)
 	}
 	next := v.grant(grant{to: t, previous: ag.ProofDemoted, planned: true})
-	next.Unfenced = nil
+	next.Unfenced, next.Rule = nil, v.weaker(t)
 	next.MaybePrimary = append(less(next.MaybePrimary, t.Name), t.Name)
 	next.Operation = v.step(op, ag.PhasePromoting, "%s is offline; %s holds all of it (sequence %d); promote %s", p.Name, t.Name, t.Local.Sequence, t.Name)
 	d.do(v.seal(t, next.Epoch, false))

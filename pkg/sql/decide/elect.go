@@ -51,7 +51,7 @@ func (v *view) elect(q question) ballot {
 			continue
 		}
 		if x := v.answers(r); !x.none() {
-			b.refusals = append(b.refusals, refused{r.Name, x})
+			b.add(r.Name, x)
 			continue
 		}
 		answered = append(answered, r)
@@ -59,19 +59,44 @@ func (v *view) elect(q question) ballot {
 	}
 	w, wx := v.witnessAnswers()
 	b.needed, b.enough = v.enough(len(answered), wx.none())
-	pool, highest := answered, maxSequence(answered)
+	highest := maxSequence(answered)
 	if w != nil && wx.none() {
 		highest = max(highest, w.Local.Sequence)
 	}
 	last := v.lastOnOwnVolume(q)
-	if !b.enough && last != nil {
-		b.enough, b.lastPrimary = true, true
-		pool, highest = withReplica(answered, last), last.Local.Sequence
+	candidates := b.candidates(v, q, answered, highest)
+	if b.enough {
+		b.winner = v.best(q, candidates, nil)
 	}
-	candidates := b.candidates(v, q, pool, highest)
-	b.winner = v.best(q, candidates, last, b.lastPrimary)
+	if b.winner == "" && last != nil {
+		b.enough, b.lastPrimary = true, true
+		candidates = b.complete(v, q, answered, last)
+		b.winner = v.best(q, candidates, last)
+	}
 	b.explain(v, q, len(candidates), highest, w, wx)
 	return b
+}
+
+// complete are those that hold all that the last primary itself holds, which answers.
+func (b *ballot) complete(v *view, q question, answered []*ag.Replica, last *ag.Replica) []*ag.Replica {
+	var out []*ag.Replica
+	for _, r := range withReplica(answered, last) {
+		x := v.mayWin(r, q.planned)
+		switch {
+		case !x.none():
+			b.add(r.Name, x)
+		case r.Name == last.Name || r.Local.Sequence == last.Local.Sequence && !behind(r, last):
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// add enters a refusal, the first one of each replica.
+func (b *ballot) add(name string, x refusal) {
+	if _, ok := b.refusalOf(name); !ok {
+		b.refusals = append(b.refusals, refused{name, x})
+	}
 }
 
 // enough is R13: how many answers a promotion needs, and whether there are that many.
@@ -116,12 +141,11 @@ func (b *ballot) candidates(v *view, q question, pool []*ag.Replica, highest int
 	var out []*ag.Replica
 	for _, r := range pool {
 		if x := v.mayWin(r, q.planned); !x.none() {
-			b.refusals = append(b.refusals, refused{r.Name, x})
+			b.add(r.Name, x)
 			continue
 		}
 		if r.Local.Sequence < highest && !v.knobs.without("max") {
-			b.refusals = append(b.refusals, refused{r.Name,
-				refuse("R12", "its sequence number %d is below %d: it lacks a change of the group", r.Local.Sequence, highest)})
+			b.add(r.Name, refuse("R12", "its sequence number %d is below %d: it lacks a change of the group", r.Local.Sequence, highest))
 			continue
 		}
 		out = append(out, r)
@@ -131,12 +155,12 @@ func (b *ballot) candidates(v *view, q question, pool []*ag.Replica, highest int
 
 // best chooses among equals: none that is behind another in any database, then the
 // preferred one, then the lowest ordinal.
-func (v *view) best(q question, candidates []*ag.Replica, last *ag.Replica, lastCounts bool) string {
+func (v *view) best(q question, candidates []*ag.Replica, last *ag.Replica) string {
 	pool := candidates
 	if !q.live {
 		var ahead []*ag.Replica
 		for _, r := range candidates {
-			if !behindAny(r, candidates) && (!lastCounts || r.Name == last.Name || !behind(r, last)) {
+			if last != nil && r.Name == last.Name || !behindAny(r, candidates) {
 				ahead = append(ahead, r)
 			}
 		}

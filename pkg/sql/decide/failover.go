@@ -42,8 +42,14 @@ func (v *view) fencing(d *draft, op *ag.Operation) bool {
 	if v.knobs.without("R10") && v.snap.Find(op.Target) != nil && !runOf(v.snap.Find(op.Target)).Zero() {
 		b.winner = op.Target
 	}
+	if b.winner == "" || b.winner == v.auth.LastPrimary {
+		if v.lastIsBack() {
+			return v.returnLease(d, op)
+		}
+	}
 	if b.winner == "" {
-		return v.nobody(d, op, b)
+		v.blockBallot(d, b)
+		return true
 	}
 	to := v.snap.Find(b.winner)
 	if b.winner != v.auth.Holder.Replica || !certainlyRun(to, v.auth.Holder) {
@@ -58,11 +64,7 @@ func (v *view) fencing(d *draft, op *ag.Operation) bool {
 		d.soon("%s", p.why)
 		return true
 	}
-	if waiting, open := v.openFences(fences); open {
-		d.block(ag.ReasonOldPrimaryNotFenced, "R9", waiting.grant.Run.Replica, "%s", waiting.why)
-		if waiting.left > 0 {
-			d.wait(waiting.left, "the old primary's write lease to end")
-		}
+	if v.awaitFence(d, fences) {
 		return true
 	}
 	if !p.kept {
@@ -93,6 +95,24 @@ func (v *view) openFences(fences []fence) (fence, bool) {
 	return worst, open
 }
 
+// awaitFence: a grant whose end is not proven holds the promotion up. As long as time
+// will prove it that is progress; when only a proof of death can, it is a block.
+func (v *view) awaitFence(d *draft, fences []fence) bool {
+	f, open := v.openFences(fences)
+	if !open {
+		return false
+	}
+	name := orText(f.grant.Run.Replica, "an unknown holder")
+	if f.left > 0 {
+		d.find(f.grant.Run.Replica, ag.SymptomNone, "R9: %s lost the Lease and is not fenced yet: %s", name, f.why)
+		d.wait(f.left, "the write lease of %s to end", name)
+		return true
+	}
+	d.block(ag.ReasonOldPrimaryNotFenced, "R9", f.grant.Run.Replica, "%s lost the Lease and is not fenced: %s", name, f.why)
+	d.soon("proof that %s has ended", name)
+	return true
+}
+
 // offlineOld takes an earlier holder that can be reached and still says PRIMARY offline:
 // its answer in the next snapshot is the quickest proof.
 func (v *view) offlineOld(d *draft, fences []fence, candidate string) bool {
@@ -107,22 +127,26 @@ func (v *view) offlineOld(d *draft, fences []fence, candidate string) bool {
 	return false
 }
 
-// nobody: the office was given to a nominee and nobody can be elected. If the last
-// primary is back as PRIMARY, and nobody may have followed it, it gets the Lease back.
-func (v *view) nobody(d *draft, op *ag.Operation, b ballot) bool {
+// lastIsBack: the last primary is PRIMARY still, and nobody was told to become it since.
+func (v *view) lastIsBack() bool {
 	last := v.snap.Find(v.auth.LastPrimary)
-	if isPrimary(last) && len(v.auth.MaybePrimary) == 0 && !runOf(last).Zero() && len(v.strays()) <= 1 {
-		g := grant{to: last}
-		if h := v.holder(); h != nil && certainlyRun(h, v.auth.Holder) && notPrimary(h) {
-			g.previous = ag.ProofDemoted
-		}
-		next := v.grant(g)
-		next.Operation = nil
-		next.Stale = less(next.Stale, last.Name)
-		d.do(ag.Swap{Next: next, Why: last.Name + " is PRIMARY still and gets the Lease back", Change: v.change(op, last.Name, "aborted", next.Epoch), Result: v.failedResult(op, "the last primary is back")})
-		return true
+	return isPrimary(last) && len(v.auth.MaybePrimary) == 0 && !runOf(last).Zero() && len(v.primaries()) == 1
+}
+
+// returnLease: the office was given to a nominee, and nobody but the last primary, which
+// is back and PRIMARY still, could be elected: it gets the Lease back.
+func (v *view) returnLease(d *draft, op *ag.Operation) bool {
+	last := v.snap.Find(v.auth.LastPrimary)
+	g := grant{to: last}
+	if h := v.holder(); h != nil && certainlyRun(h, v.auth.Holder) && notPrimary(h) {
+		g.previous = ag.ProofDemoted
 	}
-	v.blockBallot(d, b)
+	next := v.grant(g)
+	next.Operation = nil
+	next.Stale = less(next.Stale, last.Name)
+	d.do(ag.Swap{Next: next, Why: last.Name + " is PRIMARY still and gets the Lease back",
+		Change: v.change(op, last.Name, "aborted", next.Epoch), Result: v.failedResult(op, "the last primary is back")})
+	d.soon("the next look")
 	return true
 }
 
@@ -138,10 +162,14 @@ func (v *view) renominate(d *draft, op *ag.Operation, b ballot, to *ag.Replica) 
 		g.previous = ag.ProofDemoted
 	}
 	next := v.grant(g)
-	next.Operation = v.step(op, ag.PhaseFencing, "%s nominated instead of %s", to.Name, op.Target)
+	why := to.Name + " has the better numbers now"
+	if to.Name == op.Target {
+		why = to.Name + " is another run now"
+	}
+	next.Operation = v.step(op, ag.PhaseFencing, "%s: nominated", why)
 	next.Operation.Target = to.Name
 	d.do(v.seal(to, next.Epoch, b.lastPrimary))
-	d.do(ag.Swap{Next: next, Why: to.Name + " has the better numbers now"})
+	d.do(ag.Swap{Next: next, Why: why})
 	d.soon("the grant to %s", to.Name)
 	return true
 }

@@ -60,11 +60,7 @@ func (v *view) fencingForced(d *draft, op *ag.Operation) bool {
 	if v.offlineOld(d, fences, t.Name) {
 		return true
 	}
-	if waiting, open := v.openFences(fences); open {
-		d.block(ag.ReasonOldPrimaryNotFenced, "R9", waiting.grant.Run.Replica, "%s", waiting.why)
-		if waiting.left > 0 {
-			d.wait(waiting.left, "the old primary's write lease to end")
-		}
+	if v.awaitFence(d, fences) {
 		return true
 	}
 	return v.promote(d, op, t, true, fences)

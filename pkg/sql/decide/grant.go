@@ -48,13 +48,14 @@ func (v *view) grant(g grant) ag.Authority {
 		}
 	}
 	next.Holder, next.Epoch = runOf(g.to), v.auth.Epoch+1
-	next.Rule = v.weaker(g.to)
 	next.Sequences = v.sequences()
 	return next
 }
 
-// weaker is the record after a grant: min k and the union of the sets of the recorded
-// rule and the candidate's own configuration.
+// weaker is the record with which a candidate is promoted: min k and the union of the
+// sets of the recorded rule and the candidate's own configuration. It takes effect with
+// phase promoting, the first in which the candidate could acknowledge anything: until
+// then the commits to be found were made under the recorded rule.
 func (v *view) weaker(r *ag.Replica) ag.CommitRule {
 	rule := ag.CommitRule{Number: v.auth.Rule.Number, K: v.auth.Rule.K, Set: append([]ag.Member(nil), v.auth.Rule.Set...)}
 	changed := false

@@ -105,7 +105,8 @@ func ruleMemory(v *view, d *draft) bool {
 	var blocks []ag.Block
 	if !writing {
 		for _, b := range d.d.Blocks {
-			if b.Reason != ag.ReasonPaused {
+			// Cut off is not blocked: its primary goes on writing.
+			if b.Reason != ag.ReasonPaused && b.Reason != ag.ReasonPrimaryCutOff {
 				blocks = append(blocks, b)
 			}
 		}

@@ -112,7 +112,7 @@ func (v *view) silent(d *draft) (string, bool) {
 		d.wait(left, "minTimeBetweenFailovers")
 		return "", false
 	}
-	return fmt.Sprintf("%s: %s and its Lease was not renewed for %d readings", name, f.Evidence, f.Strikes), true
+	return fmt.Sprintf("%s: %s and its Lease is not renewed", name, f.Evidence), true
 }
 
 // failsafeWitness is a manager that gave a failsafe answer within the last A.

@@ -24,11 +24,34 @@ func (v *view) promoting(d *draft, op *ag.Operation) bool {
 	case v.overdue(op):
 		return v.failAway(d, op, "it did not become PRIMARY in time", ag.ProofNone)
 	case answer != nil && answer.Accepted || t == nil || !notPrimary(t):
-		d.find(v.auth.Holder.Replica, ag.SymptomNone, "promotion under way")
+		text := "FAILOVER was sent and it is not PRIMARY yet: it recovers, or waits for a majority to take its configuration" + v.silentOnes()
+		if v.inPhase() < promotionPatience {
+			d.find(v.auth.Holder.Replica, ag.SymptomNone, "%s", text)
+		} else {
+			d.block(ag.ReasonPromotionPending, "", v.auth.Holder.Replica, "%s", text)
+		}
 		d.soon("%s to become PRIMARY", v.auth.Holder.Replica)
 		return true
 	}
 	return v.promoteAgain(d, op, t)
+}
+
+// promotionPatience is how long a promotion may take before it is called blocked: slow
+// ones took up to 25 s (FG 4.6).
+const promotionPatience = 30 * time.Second
+
+// silentOnes names the replicas that do not answer, whose vote may be what is missing.
+func (v *view) silentOnes() string {
+	s := ""
+	for i := range v.snap.Replicas {
+		if r := &v.snap.Replicas[i]; !reached(r) && r.Mode != ag.ModeAsynchronous {
+			s += " " + r.Name
+		}
+	}
+	if s == "" {
+		return ""
+	}
+	return "; not answering:" + s
 }
 
 // statementsExpired is when every FAILOVER of this phase has taken effect or expired: it

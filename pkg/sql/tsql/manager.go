@@ -60,6 +60,11 @@ func ServerNames() string {
   (SELECT COUNT(*) FROM sys.availability_groups) AS group_count;`
 }
 
+// ProductVersion reads the server's version, as in "16.0.4195.2" (FG 3.10).
+func ProductVersion() string {
+	return "SELECT CONVERT(nvarchar(128), SERVERPROPERTY('ProductVersion')) AS product_version;"
+}
+
 // RenameServer registers a new name; the server goes by it after a restart (FG 7.4).
 // A server whose name was never registered has no old one to drop.
 func RenameServer(registered, name string) string {

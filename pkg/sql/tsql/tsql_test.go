@@ -71,6 +71,7 @@ func TestStatementsAreTheGoldenOnes(t *testing.T) {
 		{"trust", tsql.Trust()},
 		{"ping", tsql.Ping("t-1")},
 		{"diagnostics", tsql.Diagnostics()},
+		{"product version", tsql.ProductVersion()},
 	}
 	var b strings.Builder
 	for _, x := range texts {

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"container/heap"
 	"fmt"
 	"slices"
@@ -44,6 +45,8 @@ type node struct {
 	killed map[engine.SessionID]bool
 	lines  []string
 	dead   bool
+	// record, if set, takes every durable record in its encoded form; messages then go through the codec too.
+	record *bytes.Buffer
 }
 
 // wire is one link between two nodes.
@@ -211,6 +214,13 @@ func (n *node) apply() {
 					n.kill()
 					return
 				}
+				if n.record != nil {
+					b, err := engine.EncodeRecords(e.Records)
+					if err != nil {
+						c.t.Fatal(err)
+					}
+					n.record.Write(b)
+				}
 				n.disk.Apply(e.Records...)
 				if c.onPersist != nil && c.onPersist(n, false) {
 					n.kill()
@@ -286,11 +296,21 @@ func (c *cluster) send(n *node, e engine.Send) {
 			at = w.last[dir][e.Lane]
 		}
 		w.last[dir][e.Lane] = at
+		m := e.Message
+		if n.record != nil {
+			b, err := engine.EncodeMessage(m)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			if m, err = engine.DecodeMessage(b); err != nil {
+				c.t.Fatal(err)
+			}
+		}
 		c.at(at, func() {
 			if !w.open || c.isCut(w.a, w.b) {
 				return
 			}
-			to.do(run, func(in *engine.Instance) { in.Receive(c.now, id, e.Message) })
+			to.do(run, func(in *engine.Instance) { in.Receive(c.now, id, m) })
 		})
 		return
 	}

@@ -39,13 +39,17 @@ func (s *session) createTable(db string) {
 	s.must(func(in *engine.Instance, now time.Time, id engine.SessionID) (engine.WaitID, error) {
 		d, _ := in.LookupDatabase(db)
 		in.Begin(now, id)
-		_, err := in.CreateTable(now, id, d, engine.Table{Schema: "dbo", Name: "t", Columns: []engine.Column{{Name: "k", Type: sqltypes.TInt}, {Name: "v", Type: sqltypes.TInt}},
-			Keys: []engine.Key{{Name: "pk", Columns: []int{0}, Primary: true, Unique: true}}})
+		_, err := in.CreateTable(now, id, d, table())
 		if err != nil {
 			return 0, err
 		}
 		return in.Commit(now, id)
 	})
+}
+
+func table() engine.Table {
+	return engine.Table{Schema: "dbo", Name: "t", Columns: []engine.Column{{Name: "k", Type: sqltypes.TInt}, {Name: "v", Type: sqltypes.TInt}},
+		Keys: []engine.Key{{Name: "pk", Columns: []int{0}, Primary: true, Unique: true}}}
 }
 
 // insert starts INSERT INTO t VALUES (k, k) as a transaction of its own.

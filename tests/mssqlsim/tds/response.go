@@ -154,6 +154,15 @@ func (r *Response) Done(d Done) error {
 	return r.err
 }
 
+// Abort drops what was not sent yet and breaks the connection without another word, as
+// when the server dies.
+func (r *Response) Abort(cause error) {
+	if r.err == nil {
+		r.err = cause
+	}
+	r.buf = r.buf[:0]
+}
+
 // Break closes the connection after this reply.
 func (r *Response) Break() { r.fatal = true }
 

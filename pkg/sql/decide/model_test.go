@@ -1,0 +1,706 @@
+package decide
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/lease"
+)
+
+// The model is a small world around the decision: servers with a log, a configuration
+// and a write lease, managers that run the rules of package lease, pods, a Lease object,
+// and links that can be cut. One beat is one second of virtual time.
+
+const (
+	beat           = time.Second
+	sessionTimeout = 10 * time.Second
+	recoveryTime   = 2 * time.Second
+	groupID        = "7F000000-0000-0000-0000-000000000001"
+	crUID          = "cr-uid-1"
+)
+
+var epochStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// config is one copy of the availability group's configuration (FG 5.1).
+type config struct {
+	seq    int64
+	k      int32
+	synced []string // replicas marked synchronised, the primary included
+}
+
+func (c config) has(name string) bool { return contains(c.synced, name) }
+
+func (c config) clone() config {
+	c.synced = append([]string(nil), c.synced...)
+	return c
+}
+
+// server is one SQL Server with its container, its pod and its manager.
+type server struct {
+	name    string
+	ordinal int
+	mode    ag.Mode
+	auto    bool
+	fenced  bool
+
+	// pod and container
+	podUID      string
+	pods        int
+	containers  int
+	containerID string
+	started     time.Duration
+	terminated  string
+	reason      string
+	terminating bool
+	gone        bool
+	node        string
+	boot        int
+	label       ag.Role
+	pvc         string
+	downUntil   time.Duration
+
+	// process
+	up       bool
+	frozen   bool
+	role     ag.Role
+	becoming time.Duration // PRIMARY at that time, 0 when not under way
+	cfg      config
+	log      []int
+	dbState  ag.DatabaseState
+	leaseEnd time.Duration
+	endpoint ag.EndpointState
+	latched  bool // 41104
+	suspend  bool
+	lastSeen map[string]time.Duration // as primary: when each follower was last connected
+	pending  time.Duration            // configuration commit waiting since, 0 when none
+	waiting  []int                    // values hardened here and not acknowledged yet
+	order    int                      // rank of its newest promotion
+	forced   bool                     // the promotion under way is FORCE
+
+	// manager
+	mgr     lease.State
+	disk    lease.Persisted
+	keeper  lease.Keeper
+	renewAt time.Duration
+	epochs  int
+}
+
+type world struct {
+	now     time.Duration
+	servers []*server
+	lease   ag.Authority
+	version int
+	noLease bool // the group has no write lease
+	cuts    map[string]bool
+	policy  ag.Policy
+	request *ag.Request
+
+	memory   ag.Memory
+	watch    ag.Watch
+	observer string
+	ctlUp    bool
+	ctlSince time.Duration
+	sawOnce  bool
+
+	acked      map[int]bool
+	lost       map[int]bool // acknowledged values that a person gave up
+	next       int
+	promotions int
+	writes     bool
+	refuseAll  bool // every FAILOVER answers 41142
+	// promoteAlone: a promotion is no configuration commit to a majority (safety fact 2 false).
+	promoteAlone bool
+	promoteErr   *ag.Error
+	slow         time.Duration
+	apiOff       bool
+	labelsOff    bool
+	violations   []string
+	knobs        knobs
+	lastActed    string
+}
+
+func newWorld(n int, opts ...func(*world)) *world {
+	w := &world{cuts: map[string]bool{}, acked: map[int]bool{}, lost: map[int]bool{}, next: 1, writes: true,
+		observer: "controller/1", ctlUp: true, slow: recoveryTime}
+	w.policy = ag.Policy{
+		Group: "AG1", UID: crUID, External: true, AutoFailover: true, Threshold: 30 * time.Second,
+		FailsafeHold: 5 * time.Minute, MinBetween: 60 * time.Second, Stability: 5 * time.Minute,
+		SwitchoverMax: 60 * time.Second, K: -1, RelaxAfter: 15 * time.Second, Initialized: true,
+		Handover: true, HandoverMax: 30 * time.Second,
+		Timing: ag.Timing{Renew: 2 * time.Second, Call: 1500 * time.Millisecond, A: 5 * time.Second,
+			Q: 2 * time.Second, L: 15 * time.Second, M: 1500 * time.Millisecond},
+	}
+	for i := range n {
+		w.servers = append(w.servers, w.newServer(i, ag.ModeSynchronous))
+	}
+	for _, o := range opts {
+		o(w)
+	}
+	for _, s := range w.servers {
+		w.policy.Replicas = append(w.policy.Replicas, ag.ReplicaPolicy{Name: s.name, Ordinal: s.ordinal, Mode: s.mode, Auto: s.auto})
+	}
+	w.bootstrap()
+	return w
+}
+
+func withWitness(w *world) {
+	w.servers = append(w.servers, w.newServer(len(w.servers), ag.ModeConfigurationOnly))
+}
+
+func withAsync(w *world) {
+	w.servers = append(w.servers, w.newServer(len(w.servers), ag.ModeAsynchronous))
+}
+
+func (w *world) newServer(i int, mode ag.Mode) *server {
+	s := &server{name: fmt.Sprintf("mssql-%d", i), ordinal: i, mode: mode, auto: mode == ag.ModeSynchronous,
+		node: fmt.Sprintf("node-%d", i), pvc: fmt.Sprintf("pvc-%d", i), endpoint: ag.EndpointStarted,
+		dbState: ag.DatabaseOnline, lastSeen: map[string]time.Duration{}}
+	w.newPod(s)
+	return s
+}
+
+func (w *world) newPod(s *server) {
+	s.pods++
+	s.podUID = fmt.Sprintf("%s-pod-%d", s.name, s.pods)
+	s.gone, s.terminating = false, false
+	s.terminated, s.reason = "", ""
+	w.newContainer(s)
+}
+
+// newContainer starts a run: RESOLVING, a new manager that knows what is on its disk.
+func (w *world) newContainer(s *server) {
+	s.containers++
+	s.containerID = fmt.Sprintf("%s-c%d", s.name, s.containers)
+	s.started, s.up, s.frozen = w.now, true, false
+	s.role, s.becoming, s.leaseEnd, s.pending, s.waiting = ag.RoleResolving, 0, 0, 0, nil
+	s.suspend = false
+	s.keeper = lease.Keeper{}
+	s.epochs++
+	run := ag.Run{Replica: s.name, PodUID: s.podUID, Nonce: fmt.Sprintf("n%d", s.epochs)}
+	s.mgr = lease.NewState(run, crUID, w.policy.Timing, w.instant(), s.disk)
+}
+
+func (w *world) instant() lease.Instant {
+	return lease.Instant{Mono: w.now, Wall: epochStart.Add(w.now)}
+}
+
+// bootstrap makes the group on the first server and seats the others.
+func (w *world) bootstrap() {
+	p := w.servers[0]
+	var synced []string
+	var sync int
+	for _, s := range w.servers {
+		if s.mode == ag.ModeSynchronous {
+			synced = append(synced, s.name)
+			sync++
+		}
+	}
+	k := lease.TargetK(lease.RuleWant{K: w.policy.K}, sync)
+	for _, s := range w.servers {
+		s.cfg = config{seq: 1<<32 + 1, k: k, synced: append([]string(nil), synced...)}
+		s.role = ag.RoleSecondary
+		s.mgr = lease.NewState(s.mgr.Self, crUID, w.policy.Timing, w.instant(), s.disk)
+	}
+	p.role, p.leaseEnd, p.order = ag.RolePrimary, w.policy.Timing.L, 1
+	p.label = ag.RolePrimary
+	w.promotions = 1
+	w.lease = ag.Authority{Exists: true, AGUID: crUID, Holder: w.run(p), Epoch: 1, LastPrimary: p.name, GroupID: groupID, Renewals: "0"}
+	w.lease.Rule = ag.CommitRule{Number: 1, K: k}
+	for _, s := range w.servers {
+		if s != p {
+			s.label = ag.RoleSecondary
+			p.lastSeen[s.name] = w.now
+		}
+		if s.mode == ag.ModeSynchronous {
+			w.lease.Rule.Set = append(w.lease.Rule.Set, ag.Member{Replica: s.name, PVCUID: s.pvc})
+		}
+		if s.mode != ag.ModeAsynchronous {
+			w.lease.Sequences = append(w.lease.Sequences, ag.ReplicaSequence{Replica: s.name, Sequence: s.cfg.seq})
+		}
+	}
+	w.bump()
+}
+
+func (w *world) run(s *server) ag.Run {
+	r := s.mgr.Self
+	r.ContainerID, r.Node, r.BootID = s.containerID, s.node, fmt.Sprintf("boot-%d", s.boot)
+	return r
+}
+
+func (w *world) bump() {
+	w.version++
+	w.lease.Version = fmt.Sprintf("v%d", w.version)
+}
+
+func (w *world) find(name string) *server {
+	for _, s := range w.servers {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// cut and linked: names are replicas, "api" and "controller".
+func link(a, b string) string {
+	if a > b {
+		a, b = b, a
+	}
+	return a + "|" + b
+}
+
+func (w *world) linked(a, b string) bool { return !w.cuts[link(a, b)] }
+
+func (w *world) alive(s *server) bool { return s.up && !s.gone }
+
+// canAPI: this party reaches the API server.
+func (w *world) canAPI(name string) bool { return !w.apiOff && w.linked(name, "api") }
+
+// connected: the mirroring link between primary p and follower f works.
+func (w *world) connected(p, f *server) bool {
+	return w.alive(p) && w.alive(f) && !p.frozen && !f.frozen && w.linked(p.name, f.name) &&
+		p.endpoint == ag.EndpointStarted && f.endpoint == ag.EndpointStarted
+}
+
+// follows: f takes log and configuration from p: it is a SECONDARY whose newest known
+// configuration is not of a later primary.
+func (w *world) follows(p, f *server) bool {
+	if !w.connected(p, f) || f.role != ag.RoleSecondary || f.suspend {
+		return false
+	}
+	return f.cfg.seq>>32 <= p.cfg.seq>>32
+}
+
+func (w *world) voters() int {
+	n := 0
+	for _, s := range w.servers {
+		if s.mode != ag.ModeAsynchronous {
+			n++
+		}
+	}
+	return n
+}
+
+// commitConfig commits a configuration to a quorum, or leaves it pending (FG 5.4, 11 no. 34).
+func (w *world) commitConfig(p *server, change func(*config), promotion bool) bool {
+	next := p.cfg.clone()
+	next.seq++
+	change(&next)
+	votes := []*server{}
+	for _, f := range w.servers {
+		if f == p || f.mode == ag.ModeAsynchronous {
+			continue
+		}
+		takes := w.follows(p, f)
+		if promotion {
+			// A voter that follows nobody takes the promotion of a new primary.
+			takes = w.connected(p, f) && f.role != ag.RolePrimary && f.cfg.seq < next.seq
+		}
+		if takes {
+			votes = append(votes, f)
+		}
+	}
+	need := w.voters()/2 + 1
+	if w.voters() == 2 && (next.k == 0 || promotion) || promotion && (p.forced || w.promoteAlone) {
+		need = 1
+	}
+	if promotion && w.promoteAlone {
+		votes = nil
+	}
+	if len(votes)+1 < need {
+		if p.pending == 0 {
+			p.pending = w.now
+		}
+		return false
+	}
+	p.pending = 0
+	p.cfg = next
+	for _, f := range votes {
+		f.cfg = next.clone()
+	}
+	return true
+}
+
+// step is one beat of everything but the controller.
+func (w *world) step() {
+	w.now += beat
+	for _, s := range w.servers {
+		w.restart(s)
+	}
+	for _, s := range w.servers {
+		w.managerBeat(s)
+	}
+	for _, s := range w.servers {
+		w.serverBeat(s)
+	}
+	for _, s := range w.servers {
+		if w.alive(s) && !s.frozen && s.role == ag.RolePrimary {
+			w.primaryBeat(s)
+		}
+	}
+}
+
+func (w *world) restart(s *server) {
+	if s.up || s.downUntil < 0 || w.now < s.downUntil {
+		return
+	}
+	if s.gone {
+		s.gone = false
+		w.newPod(s)
+		return
+	}
+	w.newContainer(s)
+}
+
+func (w *world) kill(s *server, down time.Duration) {
+	s.up, s.role, s.becoming = false, ag.RoleUnknown, 0
+	s.terminated, s.reason = s.containerID, "Error"
+	s.downUntil = w.now + down
+	if down < 0 {
+		s.downUntil = -1
+	}
+}
+
+func (w *world) serverBeat(s *server) {
+	if !w.alive(s) || s.frozen {
+		return
+	}
+	if s.becoming > 0 && w.now >= s.becoming {
+		w.becomePrimary(s)
+	}
+	if s.role == ag.RolePrimary && !w.noLease && w.policy.External && w.now > s.leaseEnd {
+		s.role = ag.RoleResolving
+		s.waiting = nil
+	}
+}
+
+// becomePrimary is the end of FAILOVER: the promotion is itself a configuration commit.
+func (w *world) becomePrimary(s *server) {
+	ok := w.commitConfig(s, func(c *config) {
+		c.seq = (s.cfg.seq>>32 + 1) << 32
+		c.synced = []string{s.name}
+	}, true)
+	if !ok {
+		s.becoming = w.now + beat
+		return
+	}
+	s.becoming = 0
+	s.role = ag.RolePrimary
+	w.promotions++
+	s.order = w.promotions
+	s.lastSeen = map[string]time.Duration{}
+	have := map[int]bool{}
+	for _, x := range s.log {
+		have[x] = true
+	}
+	for x := range w.acked {
+		if !have[x] && !w.lost[x] {
+			w.violation("I2: %s became PRIMARY without the acknowledged commit %d", s.name, x)
+			break
+		}
+	}
+}
+
+func (w *world) violation(format string, args ...any) {
+	w.violations = append(w.violations, clock(w.now)+" "+fmt.Sprintf(format, args...))
+}
+
+// primaryBeat ships log and configuration, drops who is lost, takes back who has caught
+// up, writes one value and acknowledges what may be acknowledged.
+func (w *world) primaryBeat(p *server) {
+	var following []string
+	for _, f := range w.servers {
+		if f == p || f.mode == ag.ModeConfigurationOnly {
+			continue
+		}
+		if !w.follows(p, f) {
+			continue
+		}
+		p.lastSeen[f.name] = w.now
+		following = append(following, f.name)
+		if f.mode == ag.ModeSynchronous {
+			f.log = append([]int(nil), p.log...)
+			f.cfg = p.cfg.clone()
+		}
+	}
+	for _, f := range w.servers {
+		if f == p || f.mode != ag.ModeSynchronous {
+			continue
+		}
+		in, there := p.cfg.has(f.name), contains(following, f.name)
+		lost := w.now-p.lastSeen[f.name] >= sessionTimeout || !w.alive(f)
+		switch {
+		case in && !there && lost:
+			w.commitConfig(p, func(c *config) { c.synced = less(c.synced, f.name) }, false)
+		case !in && there:
+			if w.commitConfig(p, func(c *config) { c.synced = with(c.synced, f.name) }, false) {
+				f.cfg = p.cfg.clone()
+			}
+		}
+	}
+	if w.writes && len(p.waiting) == 0 && p.dbState == ag.DatabaseOnline {
+		p.log = append(p.log, w.next)
+		p.waiting = append(p.waiting, w.next)
+		w.next++
+		for _, name := range following {
+			if f := w.find(name); f.mode == ag.ModeSynchronous {
+				f.log = append([]int(nil), p.log...)
+			}
+		}
+	}
+	w.acknowledge(p, following)
+}
+
+func (w *world) acknowledge(p *server, following []string) {
+	if len(p.waiting) == 0 {
+		return
+	}
+	others := 0
+	for _, name := range p.cfg.synced {
+		if name == p.name {
+			continue
+		}
+		if !contains(following, name) {
+			return // a member of the set does not harden
+		}
+		others++
+	}
+	if int32(others) < p.cfg.k {
+		return
+	}
+	for _, x := range p.waiting {
+		for _, q := range w.servers {
+			if q.order > p.order && !containsInt(q.log, x) && q.order > 0 && !q.suspend {
+				w.violation("I1: %s acknowledged %d, which the newer primary %s lacks", p.name, x, q.name)
+			}
+		}
+		w.acked[x] = true
+	}
+	p.waiting = nil
+}
+
+func containsInt(list []int, x int) bool {
+	for _, y := range list {
+		if y == x {
+			return true
+		}
+	}
+	return false
+}
+
+// managerBeat runs the rules of package lease: renew, prove, ask, keep the commit rule, kill.
+func (w *world) managerBeat(s *server) {
+	if !w.alive(s) {
+		return
+	}
+	var jumped bool
+	s.mgr, jumped = s.mgr.Tick(w.instant())
+	if jumped {
+		w.violation("the model's clock jumped")
+	}
+	srv := w.serverView(s)
+	if w.canAPI(s.name) {
+		var st lease.Standing
+		s.mgr, st = s.mgr.Learn(w.lease, w.now)
+		if st == lease.StandingHolder && s.mgr.MayRenewLease(srv).OK && w.now >= s.renewAt {
+			w.lease.Renewals = fmt.Sprintf("%d", int(w.now/time.Second))
+			w.bump()
+			s.mgr = s.mgr.Renewed(w.lease, w.now)
+			s.renewAt = w.now + w.policy.Timing.Renew
+		}
+	} else {
+		w.askPeers(s)
+	}
+	s.disk = s.mgr.Persisted
+	if s.frozen {
+		if v := s.mgr.Kill(lease.KillInput{Now: w.now, Server: srv}); v.OK {
+			w.kill(s, 20*time.Second)
+		}
+		return
+	}
+	if s.mgr.MayRenewWriteLease(srv, w.now).OK && !w.noLease {
+		s.mgr = s.mgr.WriteLeaseSent(w.now)
+		s.leaseEnd = max(s.leaseEnd, w.now+w.policy.Timing.L)
+	}
+	if s.role == ag.RolePrimary && s.mgr.Record != nil && w.canAPI(s.name) {
+		w.keep(s)
+	}
+}
+
+func (w *world) serverView(s *server) lease.Server {
+	v := lease.Server{Running: s.up, Role: s.role, LastRole: s.role, NoWriteLease: w.noLease}
+	if s.frozen {
+		v.Role = ag.RoleUnknown
+	}
+	return v
+}
+
+func (w *world) askPeers(s *server) {
+	q, ok := s.mgr.Ask(groupID)
+	if !ok || s.mgr.Record == nil {
+		return
+	}
+	ask, need := lease.Peers(s.name, w.configured(), min(s.cfg.k, s.mgr.Record.Rule.K))
+	var answers []lease.Answer
+	for _, name := range ask {
+		f := w.find(name)
+		if f == nil || !w.alive(f) || !w.linked(s.name, name) {
+			continue
+		}
+		var a lease.Answer
+		f.mgr, a = f.mgr.AnswerFailsafe(q, lease.Follows{Role: f.role, GroupID: groupID}, w.now)
+		f.disk = f.mgr.Persisted
+		answers = append(answers, a)
+	}
+	s.mgr, _ = s.mgr.FailsafeProven(q, w.now, ask, need, answers)
+}
+
+func (w *world) configured() []ag.ConfiguredReplica {
+	var out []ag.ConfiguredReplica
+	for _, s := range w.servers {
+		out = append(out, ag.ConfiguredReplica{Server: s.name, Mode: s.mode})
+	}
+	return out
+}
+
+// keep is one round of the keeper of the commit rule.
+func (w *world) keep(s *server) {
+	if !w.lease.Holder.Same(s.mgr.Self) || w.lease.Operation != nil {
+		return
+	}
+	var synced []string
+	for _, name := range s.cfg.synced {
+		if f := w.find(name); f != s && w.follows(s, f) {
+			synced = append(synced, name)
+		}
+	}
+	want := lease.RuleWant{Required: w.policy.Required, K: w.policy.K, RelaxAfter: w.policy.RelaxAfter}
+	seen := lease.RuleSeen{Record: w.lease.Rule, ServerK: s.cfg.k, Self: s.name, Configured: w.configured(), Synchronized: synced,
+		PromotedAt: s.mgr.GrantedAt, PromotedKnown: w.lease.Epoch > 1}
+	var steps []lease.RuleStep
+	s.keeper, steps = s.keeper.Plan(want, seen, w.now)
+	for _, st := range steps {
+		switch st.Kind {
+		case lease.StepRecord:
+			w.lease.Rule = st.Rule
+			w.bump()
+		case lease.StepAlter:
+			if !w.commitConfig(s, func(c *config) { c.k = st.K }, false) {
+				return
+			}
+		}
+	}
+}
+
+// snapshot is what the controller sees, in an order that a scenario may change.
+func (w *world) snapshot() ag.Snapshot {
+	snap := ag.Snapshot{ObservedAt: epochStart.Add(w.now)}
+	var primary *server
+	for _, s := range w.servers {
+		if w.alive(s) && !s.frozen && s.role == ag.RolePrimary && w.linked("controller", s.name) {
+			primary = s
+		}
+	}
+	for _, s := range w.servers {
+		snap.Replicas = append(snap.Replicas, w.replica(s, primary))
+		snap.Nodes = append(snap.Nodes, ag.Node{Name: s.node, Ready: true, BootID: fmt.Sprintf("boot-%d", s.boot)})
+	}
+	return snap
+}
+
+func (w *world) replica(s, primary *server) ag.Replica {
+	r := ag.Replica{Name: s.name, Ordinal: s.ordinal, Mode: s.mode, Auto: s.auto, Fenced: s.fenced}
+	reach := w.alive(s) && w.linked("controller", s.name)
+	r.Pod = ag.Pod{Exists: !s.gone, UID: s.podUID, Node: s.node, NodeReady: true, BootID: fmt.Sprintf("boot-%d", s.boot), Terminating: s.terminating,
+		RoleLabel: s.label, PVCUID: s.pvc}
+	if s.gone {
+		r.Pod = ag.Pod{}
+	}
+	r.Pod.Container = ag.Container{ID: s.containerID, Running: s.up, StartedAt: epochStart.Add(s.started),
+		TerminatedID: s.terminated, TerminatedReason: s.reason, Restarts: int32(s.containers - 1)}
+	if !w.linked(s.name, "api") {
+		// The kubelet is on the same node: what it last said is all there is.
+		r.Pod.Container.Running, r.Pod.Container.TerminatedID = true, ""
+	}
+	switch {
+	case reach:
+		r.Manager = s.mgr.Manager(w.now)
+		r.Manager.StartedAt = epochStart.Add(s.started)
+		r.Manager.HasVolumeLock = true
+	case s.gone:
+		r.Manager.Reach = ag.ReachNoPod
+	default:
+		r.Manager.Reach = ag.ReachTimeout
+	}
+	switch {
+	case reach && !s.frozen:
+		r.Local = w.local(s)
+	case s.gone:
+		r.Local.Reach = ag.ReachNoPod
+	case !s.up && w.linked("controller", s.name):
+		r.Local.Reach = ag.ReachRefused
+	default:
+		r.Local.Reach = ag.ReachTimeout
+	}
+	if primary != nil && primary != s {
+		there := w.follows(primary, s)
+		rem := &ag.Remote{Connected: there, Role: s.role}
+		if s.mode != ag.ModeConfigurationOnly {
+			state := ag.SyncNotSynchronizing
+			switch {
+			case there && primary.cfg.has(s.name):
+				state = ag.SyncSynchronized
+			case there:
+				state = ag.SyncSynchronizing
+			}
+			rem.Databases = []ag.Database{{Name: "orders", Sync: state}}
+		}
+		r.Remote = rem
+	}
+	return r
+}
+
+func (w *world) local(s *server) ag.Local {
+	l := ag.Local{Reach: ag.ReachOK, ServerName: strings.ToUpper(s.name), Role: s.role, GroupID: groupID, Sequence: s.cfg.seq,
+		RequiredToCommit: s.cfg.k, Configured: w.configured(), LeaseEnabled: !w.noLease, Endpoint: s.endpoint}
+	if s.role == ag.RolePrimary {
+		l.LeaseRemaining = max(s.leaseEnd-w.now, 0)
+	}
+	if s.mode != ag.ModeConfigurationOnly {
+		lsn := 0
+		if len(s.log) > 0 {
+			lsn = s.log[len(s.log)-1]
+		}
+		db := ag.Database{Name: "orders", State: ag.DatabaseOnline, HardenedLSN: fmt.Sprintf("%d", lsn+1000), RecoveryFork: "fork", Joined: true}
+		if s.role == ag.RolePrimary {
+			db.State = s.dbState
+		}
+		if s.suspend {
+			db.Suspended, db.SuspendReason = true, suspendedByPartner
+		}
+		l.Databases = []ag.Database{db}
+	}
+	if s.mode == ag.ModeAsynchronous {
+		l.Sequence = 0
+	}
+	return l
+}
+
+func clock(d time.Duration) string {
+	n := int(d / time.Second)
+	return fmt.Sprintf("%02d:%02d", n/60, n%60)
+}
+
+func sortedCuts(w *world) []string {
+	var out []string
+	for k, on := range w.cuts {
+		if on {
+			out = append(out, k)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
