@@ -207,14 +207,13 @@ func (g *group) planned(pl Plan) {
 		m.broken = true
 		return
 	}
-	m.db.redo(m.db.end)
 	m.live, m.undoTo, m.received = true, pl.UndoTo, g.in.wall()
 	m.db.recovering = false
 	if m.db.state.Restoring {
 		g.in.setState(m.db, func(st *DatabaseState) { st.Restoring = false })
 	}
 	g.in.log(35267, "Server", "Always On Availability Groups connection with primary database established for secondary database '%s' on the availability replica '%s'. This is an informational message only. No user action is required.", m.name, g.known)
-	g.in.send(g.upstream.link, LogAck{Group: g.id(), DB: m.id, Hardened: m.db.end, Redone: m.db.applied})
+	g.in.send(g.upstream.link, LogAck{Group: g.id(), DB: m.id, Hardened: m.db.end, Redone: m.db.end})
 }
 
 // followerLost ends the service of a secondary on the primary.

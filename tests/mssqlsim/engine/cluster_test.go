@@ -15,7 +15,7 @@ import (
 // cluster runs instances in virtual time: a heap of events, a network with delays, partitions and
 // resets, and one disk an instance.
 type cluster struct {
-	t      *testing.T
+	t      testing.TB
 	now    time.Time
 	events eventHeap
 	seq    uint64
@@ -26,6 +26,7 @@ type cluster struct {
 	links  []*wire
 	nextID engine.LinkID
 	cut    map[[2]string]bool
+	lanes  bool // a message came on another lane than 0
 	// crashAt ends a node at its n-th Persist, before (even) or after (odd half) it is durable.
 	onPersist func(n *node, before bool) bool
 }
@@ -82,7 +83,7 @@ func (h *eventHeap) Pop() any {
 	return e
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB) *cluster {
 	return &cluster{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), delay: time.Millisecond, cut: map[[2]string]bool{}, nextID: 2}
 }
 
@@ -291,6 +292,7 @@ func (c *cluster) send(n *node, e engine.Send) {
 		default:
 			continue
 		}
+		c.lanes = c.lanes || e.Lane != 0
 		at := c.now.Add(c.delay)
 		if at.Before(w.last[dir][e.Lane]) {
 			at = w.last[dir][e.Lane]

@@ -194,13 +194,14 @@ func (d *database) recoveryFork() (current, first GUID) {
 	if d.content == nil {
 		return
 	}
-	for _, f := range d.content.forks {
+	forks := d.forks()
+	for _, f := range forks {
 		if f.Forced {
 			current = f.ID
 		}
 	}
-	if len(d.content.forks) > 0 {
-		first = d.content.forks[0].ID
+	if len(forks) > 0 {
+		first = forks[0].ID
 	}
 	return current, first
 }

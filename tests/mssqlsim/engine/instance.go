@@ -189,7 +189,12 @@ func (in *Instance) TakeEffects() []Effect {
 	return e
 }
 
-func (in *Instance) emit(e Effect) { in.effects = append(in.effects, e) }
+func (in *Instance) emit(e Effect) {
+	if in.effects == nil {
+		in.effects = make([]Effect, 0, 8)
+	}
+	in.effects = append(in.effects, e)
+}
 
 // wall is the server's own idea of the time.
 func (in *Instance) wall() time.Time { return in.now.UTC().Add(in.faults.clockOffset) }

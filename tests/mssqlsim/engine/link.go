@@ -271,16 +271,24 @@ func (in *Instance) watch(l *link) {
 		in.send(l, Ping{})
 		l.alive = in.after(quiet, alive)
 	}
+	t := in.timeout(l)
+	expected := in.now.Add(t)
 	dead = func() {
 		limit := in.timeout(l)
+		if in.now.Sub(expected) > time.Second {
+			// This process stood still: what the peer sent meanwhile is looked at first.
+			expected = in.now.Add(time.Second)
+			l.dead = in.at(expected, dead)
+			return
+		}
 		if due := l.received.Add(limit); due.After(in.now) {
+			expected = due
 			l.dead = in.at(due, dead)
 			return
 		}
 		in.log(35206, "Server", "A connection timeout has occurred on a previously established connection to availability replica '%s'.  Either a networking or a firewall issue exists or the availability replica has transitioned to the resolving role.", orText(l.server, l.url))
 		in.closeLink(l, 10060, "the session time-out has expired")
 	}
-	t := in.timeout(l)
 	l.alive = in.after(t/3, alive)
 	l.dead = in.after(t, dead)
 }

@@ -188,6 +188,9 @@ func (in *Instance) user(s *session, d *database) (PrincipalID, bool) {
 	if in.isSysadmin(s) || slices.Equal(d.state.Owner, s.sid()) {
 		return 1, true
 	}
+	if m := d.member; m != nil && m.group.role == RoleSecondary {
+		d.redo(d.end)
+	}
 	if d.content != nil {
 		for _, p := range d.content.principals {
 			if p.Type != "R" && len(p.SID) > 0 && slices.Equal(p.SID, s.sid()) {

@@ -37,6 +37,7 @@ func (m *member) usable(s *session, write bool) error {
 		if r.SecondaryConnections == 1 && !s.req.ReadOnlyIntent {
 			return msg(978, 14, 1, "The target database ('%s') is in an availability group and is currently accessible for connections when the application intent is set to read only. For more information about application intent, see SQL Server Books Online.", name)
 		}
+		m.db.redo(m.db.end)
 		if write {
 			return readOnly(m.db, 2)
 		}
@@ -171,9 +172,6 @@ func (g *group) secondary() {
 	for _, m := range g.members {
 		if m.db != nil {
 			m.db.offlined, m.db.recovering = false, false
-			if m.db.content != nil {
-				m.db.redo(m.db.end)
-			}
 		}
 	}
 	if g.st.Latch != nil {

@@ -32,7 +32,8 @@ func (m *member) shipTo(p *peer, c *copyState) {
 	c.sent, c.sentAt = m.db.end, m.group.in.wall()
 }
 
-// logReceived hardens and redoes log on a secondary.
+// logReceived hardens log on a secondary. Redo is due at once and done when somebody looks (see
+// usable), which nobody can tell apart.
 func (g *group) logReceived(p *peer, d LogData) {
 	m := g.member(d.DB)
 	if g.upstream != p || !g.attached || m == nil || m.db == nil || !m.live {
@@ -47,11 +48,10 @@ func (g *group) logReceived(p *peer, d LogData) {
 		}
 		g.in.harden(m.db, d.Records...)
 		m.received = g.in.wall()
-		m.db.redo(m.db.end)
 		if m.undoTo != 0 && m.db.end >= m.undoTo {
 			m.undoTo = 0
 		}
-		g.in.send(p.link, LogAck{Group: g.id(), DB: m.id, Hardened: m.db.end, Redone: m.db.applied})
+		g.in.send(p.link, LogAck{Group: g.id(), DB: m.id, Hardened: m.db.end, Redone: m.db.end})
 	})
 }
 

@@ -245,8 +245,7 @@ func (p *part) overlay(id ObjectID) *overlay {
 }
 
 func newOverlay(def *Table, base *tableData) *overlay {
-	return &overlay{base: base, def: def, nextRow: 1, updated: map[RowID]Row{}, deleted: map[RowID]bool{},
-		added: make([]map[string]RowID, len(def.Keys)), removed: make([]map[string]bool, len(def.Keys))}
+	return &overlay{base: base, def: def, nextRow: 1, added: make([]map[string]RowID, len(def.Keys)), removed: make([]map[string]bool, len(def.Keys))}
 }
 
 // lookup finds the row with a key value in the transaction's view.
@@ -359,6 +358,9 @@ func (p *part) replay(c Change) {
 		if ok {
 			o.inserted[i].row = c.Values
 		} else {
+			if o.updated == nil {
+				o.updated = map[RowID]Row{}
+			}
 			o.updated[c.Row] = c.Values
 		}
 		o.addKeys(c.Row, c.Values)
@@ -370,6 +372,9 @@ func (p *part) replay(c Change) {
 			o.inserted = slices.Delete(o.inserted, i, i+1)
 		}
 		delete(o.updated, c.Row)
+		if o.deleted == nil {
+			o.deleted = map[RowID]bool{}
+		}
 		o.deleted[c.Row] = true
 	case OpTruncate:
 		o := p.overlay(c.Object)

@@ -361,7 +361,8 @@ func (m *member) localRow() DatabaseReplicaStateRow {
 	if primary {
 		row.QuorumCommitLSN, row.QuorumCommitTime = optLSN(d.applied), Some(d.appliedTime)
 	} else {
-		row.LastReceivedLSN, row.LastRedoneLSN, row.LastRedoneTime = optLSN(d.next), optLSN(d.applied), Some(d.appliedTime)
+		row.LastReceivedLSN, row.LastRedoneLSN, row.LastRedoneTime = optLSN(d.next), optLSN(d.end), Some(d.endTime)
+		row.LastCommitLSN, row.LastCommitTime = optLSN(d.end), Some(d.endTime)
 		row.LogSendQueueSize, row.LogSendRate, row.RedoQueueSize, row.RedoRate = Some(int64(0)), Some(int64(0)), Some(int64(0)), Some(int64(1024))
 		row.SecondaryLagSeconds = Some(int64(0))
 		if !m.received.IsZero() {
