@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,6 +37,9 @@ type toolset struct {
 	main string
 	// ldflags come after "-s -w".
 	ldflags string
+	// pinned builds with the versions that Kubernetes itself requires, so that
+	// the hundreds of packages that both have are compiled once.
+	pinned bool
 }
 
 func kubernetesTools() toolset {
@@ -59,7 +64,7 @@ func corednsTools() toolset {
 		fmt.Fprintf(&imports, "\t_ \"github.com/coredns/coredns/plugin/%s\"\n", p)
 	}
 	return toolset{
-		name: "coredns", version: corednsVersion, module: "github.com/coredns/coredns",
+		name: "coredns", version: corednsVersion, module: "github.com/coredns/coredns", pinned: true,
 		binaries: map[string]string{"coredns": "."},
 		main: "package main\n\nimport (\n\t\"github.com/coredns/coredns/coremain\"\n" + imports.String() +
 			")\n\nfunc main() { coremain.Run() }\n",
@@ -69,7 +74,7 @@ func corednsTools() toolset {
 func provisionerTools() toolset {
 	const module = "github.com/kubernetes-csi/external-provisioner/v6"
 	return toolset{
-		name: "external-provisioner", version: provisionerVersion, module: module,
+		name: "external-provisioner", version: provisionerVersion, module: module, pinned: true,
 		binaries: map[string]string{"csi-provisioner": module + "/cmd/csi-provisioner"},
 	}
 }
@@ -77,7 +82,7 @@ func provisionerTools() toolset {
 func resizerTools() toolset {
 	const module = "github.com/kubernetes-csi/external-resizer/v2"
 	return toolset{
-		name: "external-resizer", version: resizerVersion, module: module,
+		name: "external-resizer", version: resizerVersion, module: module, pinned: true,
 		binaries: map[string]string{"csi-resizer": module + "/cmd/csi-resizer"},
 	}
 }
@@ -125,120 +130,204 @@ func (b binaries) ensure(ctx context.Context, t toolset, names ...string) error 
 	if err := b.generate(ctx, t, dir); err != nil {
 		return err
 	}
-	for i, n := range todo {
-		if err := b.build(ctx, t, dir, n, fmt.Sprintf("%d of %d", i+1, len(todo))); err != nil {
+	return b.build(ctx, t, dir, todo)
+}
+
+// ensureAll builds whatever a local cluster runs, the longest build first.
+func (b binaries) ensureAll(ctx context.Context) error {
+	for _, t := range []toolset{kubernetesTools(), corednsTools(), provisionerTools(), resizerTools()} {
+		if err := b.ensure(ctx, t, slices.Sorted(maps.Keys(t.binaries))...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// generate writes the go.mod (and main.go) of the toolset's own module.
-func (b binaries) generate(ctx context.Context, t toolset, dir string) error {
-	b.say("fetching the source of %s %s", t.name, t.version)
+// moduleSource is what the go tool knows of one fetched module.
+type moduleSource struct {
+	// goMod is its go.mod in the go tool's JSON, sums its go.sum.
+	goMod, sums []byte
+}
+
+func (b binaries) fetch(ctx context.Context, t toolset, dir string) (moduleSource, error) {
 	out, err := goCommand(ctx, dir, nil, "mod", "download", "-json", t.module+"@"+t.version)
 	if err != nil {
-		return fmt.Errorf("fetch %s %s: %w", t.module, t.version, err)
+		return moduleSource{}, fmt.Errorf("fetch %s %s: %w", t.module, t.version, err)
 	}
 	var got struct{ GoMod, Dir string }
 	if err := json.Unmarshal(out, &got); err != nil {
-		return fmt.Errorf("fetch %s: read the answer of go mod download: %w", t.module, err)
+		return moduleSource{}, fmt.Errorf("fetch %s: read the answer of go mod download: %w", t.module, err)
 	}
-	text, err := goCommand(ctx, dir, nil, "mod", "edit", "-json", got.GoMod)
-	if err != nil {
-		return fmt.Errorf("read the go.mod of %s: %w", t.module, err)
-	}
-	mod, err := generatedModule(t, text)
-	if err != nil {
-		return err
-	}
-	if err := writeFileAtomic(filepath.Join(dir, "go.mod"), []byte(mod), 0o644); err != nil {
-		return err
+	var m moduleSource
+	if m.goMod, err = goCommand(ctx, dir, nil, "mod", "edit", "-json", got.GoMod); err != nil {
+		return m, fmt.Errorf("read the go.mod of %s: %w", t.module, err)
 	}
 	// The module's own checksums spare most look-ups of the checksum database.
-	sums, err := os.ReadFile(filepath.Join(got.Dir, "go.sum"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read the go.sum of %s: %w", t.module, err)
+	if m.sums, err = os.ReadFile(filepath.Join(got.Dir, "go.sum")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return m, fmt.Errorf("read the go.sum of %s: %w", t.module, err)
 	}
-	if err := writeFileAtomic(filepath.Join(dir, "go.sum"), sums, 0o644); err != nil {
+	return m, nil
+}
+
+// generate writes the go.mod (and main.go) of the toolset's own module.
+func (b binaries) generate(ctx context.Context, t toolset, dir string) error {
+	b.say("fetching the source of %s %s", t.name, t.version)
+	source, err := b.fetch(ctx, t, dir)
+	if err != nil {
 		return err
 	}
-	if t.main == "" {
-		return nil
+	var pins []byte
+	sums := source.sums
+	if t.pinned {
+		kubernetes, err := b.fetch(ctx, kubernetesTools(), dir)
+		if err != nil {
+			return err
+		}
+		pins, sums = kubernetes.goMod, mergeSums(sums, kubernetes.sums)
 	}
-	return writeFileAtomic(filepath.Join(dir, "main.go"), []byte(t.main), 0o644)
+	mod, err := generatedModule(t, source.goMod, pins)
+	if err != nil {
+		return err
+	}
+	files := [][2]string{{"go.mod", mod}, {"go.sum", string(sums)}}
+	if t.main != "" {
+		files = append(files, [2]string{"main.go", t.main})
+	}
+	for _, f := range files {
+		if err := writeFileAtomic(filepath.Join(dir, f[0]), []byte(f[1]), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mergeSums joins two go.sum files; the go tool refuses a line that comes twice
+// with different sums only.
+func mergeSums(a, b []byte) []byte {
+	lines := strings.Split(string(a)+"\n"+string(b), "\n")
+	slices.Sort(lines)
+	lines = slices.DeleteFunc(slices.Compact(lines), func(l string) bool { return l == "" })
+	return []byte(strings.Join(lines, "\n") + "\n")
+}
+
+// goMod is what is needed of a go.mod in the go tool's JSON.
+type goMod struct {
+	Go      string
+	Require []struct{ Path, Version string }
+	Replace []struct {
+		Old struct{ Path, Version string }
+		New struct{ Path, Version string }
+	}
 }
 
 // generatedModule renders the go.mod: the module's own requirements, and for
-// each staging module that it replaces by a path the published version.
-func generatedModule(t toolset, goMod []byte) (string, error) {
-	var m struct {
-		Go      string
-		Require []struct{ Path, Version string }
-		Replace []struct {
-			Old struct{ Path, Version string }
-			New struct{ Path, Version string }
-		}
-	}
-	if err := json.Unmarshal(goMod, &m); err != nil {
+// each staging module that Kubernetes replaces by a path the published version.
+// With the go.mod of Kubernetes as pins, its versions replace all others.
+func generatedModule(t toolset, own, pins []byte) (string, error) {
+	var m, k goMod
+	if err := json.Unmarshal(own, &m); err != nil {
 		return "", fmt.Errorf("read the go.mod of %s: %w", t.module, err)
 	}
+	k = m
+	if pins != nil {
+		k = goMod{}
+		if err := json.Unmarshal(pins, &k); err != nil {
+			return "", fmt.Errorf("read the go.mod of Kubernetes: %w", err)
+		}
+	}
+	const stagingDir = "./staging/"
+	staging := strings.Replace(kubernetesVersion, "v1.", "v0.", 1)
+	replaced := map[string]string{}
+	for _, r := range k.Replace {
+		if strings.HasPrefix(r.New.Path, stagingDir) {
+			replaced[r.Old.Path] = r.Old.Path + " " + staging
+		}
+	}
+	if pins != nil {
+		for _, r := range k.Require {
+			if replaced[r.Path] == "" && r.Path != t.module {
+				replaced[r.Path] = r.Path + " " + r.Version
+			}
+		}
+	}
+	for _, r := range m.Replace {
+		old := strings.TrimSpace(r.Old.Path + " " + r.Old.Version)
+		if r.New.Version != "" && replaced[r.Old.Path] == "" {
+			replaced[old] = r.New.Path + " " + r.New.Version
+		}
+	}
 	var s strings.Builder
-	fmt.Fprintf(&s, "module binaries\n\ngo %s\n\nrequire %s %s\n", m.Go, t.module, t.version)
-	staging := strings.Replace(t.version, "v1.", "v0.", 1)
+	fmt.Fprintf(&s, "module %s\n\ngo %s\n\nrequire %s %s\n", t.name, m.Go, t.module, t.version)
 	for _, r := range m.Require {
 		v := r.Version
-		if t.module == "k8s.io/kubernetes" && v == "v0.0.0" {
+		if v == "v0.0.0" && replaced[r.Path] != "" {
 			v = staging
 		}
 		fmt.Fprintf(&s, "require %s %s // indirect\n", r.Path, v)
 	}
-	for _, r := range m.Replace {
-		switch {
-		case t.module == "k8s.io/kubernetes" && strings.HasPrefix(r.New.Path, "./staging/"):
-			fmt.Fprintf(&s, "replace %s => %s %s\n", r.Old.Path, r.Old.Path, staging)
-		case r.New.Version != "":
-			fmt.Fprintf(&s, "replace %s => %s %s\n", strings.TrimSpace(r.Old.Path+" "+r.Old.Version), r.New.Path, r.New.Version)
-		}
+	for _, old := range slices.Sorted(maps.Keys(replaced)) {
+		fmt.Fprintf(&s, "replace %s => %s\n", old, replaced[old])
 	}
 	return s.String(), nil
 }
 
-// build compiles one binary beside its place and renames it.
-func (b binaries) build(ctx context.Context, t toolset, dir, name, count string) error {
+// build compiles the named binaries in one run of the go tool, which links one
+// while it compiles another, and renames each into its place.
+//
+// There is no -trimpath: with it a package's cache key holds the version that was
+// replaced, and what is pinned would be compiled anew.
+func (b binaries) build(ctx context.Context, t toolset, dir string, names []string) error {
 	begin := time.Now()
-	b.say("building %s %s (%s)", name, t.version, count)
-	stop := b.stillBusy(name, begin)
-	defer stop()
-	tmp := filepath.Join(dir, "bin", "."+name+".new")
-	_, err := goCommand(ctx, dir, []string{"CGO_ENABLED=0"}, "build", "-mod=mod", "-trimpath", "-buildvcs=false",
-		"-ldflags", strings.TrimSpace("-s -w "+t.ldflags), "-o", tmp, t.binaries[name])
+	fresh := filepath.Join(dir, "bin", ".new")
+	if err := errors.Join(os.RemoveAll(fresh), os.MkdirAll(fresh, 0o755)); err != nil {
+		return fmt.Errorf("build %s: %w", t.name, err)
+	}
+	b.say("building %s %s: %s", t.name, t.version, strings.Join(names, ", "))
+	args := []string{"build", "-mod=mod", "-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w " + t.ldflags), "-o", fresh + "/"}
+	for _, n := range names {
+		args = append(args, t.binaries[n])
+	}
+	stop := b.stillBusy(t.name, begin, func() int {
+		done, err := os.ReadDir(fresh)
+		if err != nil {
+			return 0
+		}
+		return len(done)
+	}, len(names))
+	_, err := goCommand(ctx, dir, []string{"CGO_ENABLED=0"}, args...)
+	stop()
 	if err != nil {
-		return fmt.Errorf("build %s %s in %s: %w", name, t.version, dir, err)
+		return fmt.Errorf("build %s %s in %s: %w", t.name, t.version, dir, err)
 	}
-	if err := os.Rename(tmp, b.path(t, name)); err != nil {
-		return fmt.Errorf("put %s into the cache: %w", name, err)
+	for _, n := range names {
+		if err := os.Rename(filepath.Join(fresh, n), b.path(t, n)); err != nil {
+			return fmt.Errorf("put %s into the cache: %w", n, err)
+		}
 	}
-	b.say("built %s in %s", name, time.Since(begin).Round(time.Second))
+	if err := os.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("build %s: %w", t.name, err)
+	}
+	b.say("built %s in %s", t.name, time.Since(begin).Round(time.Second))
 	return nil
 }
 
-// stillBusy says every now and then that a long build is going on.
-func (b binaries) stillBusy(name string, begin time.Time) (stop func()) {
-	done := make(chan struct{})
+// stillBusy says every now and then that a long build is going on, and how many
+// of its binaries are there.
+func (b binaries) stillBusy(name string, begin time.Time, done func() int, all int) (stop func()) {
+	end := make(chan struct{})
 	go func() {
 		t := time.NewTicker(20 * time.Second)
 		defer t.Stop()
 		for {
 			select {
-			case <-done:
+			case <-end:
 				return
 			case <-t.C:
-				b.say("still building %s (%s)", name, time.Since(begin).Round(time.Second))
+				b.say("still building %s (%s, %d of %d done)", name, time.Since(begin).Round(time.Second), done(), all)
 			}
 		}
 	}()
-	return func() { close(done) }
+	return func() { close(end) }
 }
 
 // goCommand runs the go tool in a generated module: no workspace and no flags of

@@ -126,19 +126,45 @@ func TestParseMountsBelow(t *testing.T) {
 	}
 }
 
+const kubernetesGoMod = `{"Go": "1.26.0",
+	"Require": [{"Path": "k8s.io/api", "Version": "v0.0.0"}, {"Path": "example.org/x", "Version": "v1.2.3"}],
+	"Replace": [{"Old": {"Path": "k8s.io/api"}, "New": {"Path": "./staging/src/k8s.io/api"}}]}`
+
 func TestGeneratedModule_ReplacesStagingByWhatWasPublished(t *testing.T) {
 	t.Parallel()
-	in := `{"Go": "1.26.0",
-		"Require": [{"Path": "k8s.io/api", "Version": "v0.0.0"}, {"Path": "example.org/x", "Version": "v1.2.3"}],
-		"Replace": [{"Old": {"Path": "k8s.io/api"}, "New": {"Path": "./staging/src/k8s.io/api"}}]}`
-	got, err := generatedModule(toolset{module: "k8s.io/kubernetes", version: "v1.36.3"}, []byte(in))
+	got, err := generatedModule(kubernetesTools(), []byte(kubernetesGoMod), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "module binaries\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.3\nrequire k8s.io/api v0.36.3 // indirect\n" +
+	want := "module kubernetes\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.3\nrequire k8s.io/api v0.36.3 // indirect\n" +
 		"require example.org/x v1.2.3 // indirect\nreplace k8s.io/api => k8s.io/api v0.36.3\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestGeneratedModule_PinsToTheVersionsOfKubernetes(t *testing.T) {
+	t.Parallel()
+	own := `{"Go": "1.26.0",
+		"Require": [{"Path": "k8s.io/api", "Version": "v0.36.1"}, {"Path": "example.org/x", "Version": "v1.9.0"}, {"Path": "example.org/y", "Version": "v1.0.0"}],
+		"Replace": [{"Old": {"Path": "example.org/z"}, "New": {"Path": "example.org/zz", "Version": "v2.0.0"}}]}`
+	got, err := generatedModule(toolset{name: "tool", module: "example.org/tool", version: "v6.4.0"}, []byte(own), []byte(kubernetesGoMod))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "module tool\n\ngo 1.26.0\n\nrequire example.org/tool v6.4.0\nrequire k8s.io/api v0.36.1 // indirect\n" +
+		"require example.org/x v1.9.0 // indirect\nrequire example.org/y v1.0.0 // indirect\n" +
+		"replace example.org/x => example.org/x v1.2.3\nreplace example.org/z => example.org/zz v2.0.0\nreplace k8s.io/api => k8s.io/api v0.36.3\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestMergeSums_HasEachLineOnce(t *testing.T) {
+	t.Parallel()
+	got := string(mergeSums([]byte("b 1\na 1\n"), []byte("a 1\nc 1\n")))
+	if want := "a 1\nb 1\nc 1\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

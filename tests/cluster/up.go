@@ -10,7 +10,17 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/image"
 )
+
+// Build fills the cache with everything that Up needs to run and nothing more.
+func (l *Local) Build(ctx context.Context) error {
+	if err := ensurePackages(ctx, l.say); err != nil {
+		return err
+	}
+	return l.binaries().ensureAll(ctx)
+}
 
 // Up implements Cluster.
 func (l *Local) Up(ctx context.Context, nodes int) error {
@@ -22,7 +32,7 @@ func (l *Local) Up(ctx context.Context, nodes int) error {
 		return err
 	}
 	defer unlock()
-	if err := ensurePackages(ctx, l.say); err != nil {
+	if err := l.Build(ctx); err != nil {
 		return err
 	}
 	s, err := l.openOrCreate(ctx)
@@ -169,10 +179,6 @@ func (s *session) startEtcd(ctx context.Context) error {
 	if err := s.control("etcd", s.plan.etcdArgs()); err != nil {
 		return err
 	}
-	// The largest part of a cold start is this build; the others come later.
-	if err := s.plan.bins.ensure(ctx, kubernetesTools(), "kube-apiserver", "kubelet", "kube-proxy", "kube-controller-manager", "kube-scheduler", "kubectl"); err != nil {
-		return err
-	}
 	return waitFor(ctx, time.Minute, "etcd", s.gone("etcd"), func(ctx context.Context) error {
 		return getOK(ctx, fmt.Sprintf("http://127.0.0.1:%d/health", s.plan.ports.EtcdClient))
 	})
@@ -183,8 +189,8 @@ func (s *session) startAPIServer(ctx context.Context) error {
 	if err := s.control("kube-apiserver", s.plan.apiserverArgs()); err != nil {
 		return err
 	}
-	// While it starts: the rest of the programs.
-	if err := s.ensureAddonBinaries(ctx); err != nil {
+	// While it starts: the small programs.
+	if err := s.buildOwn(ctx); err != nil {
 		return err
 	}
 	client, err := s.client()
@@ -196,18 +202,6 @@ func (s *session) startAPIServer(ctx context.Context) error {
 		defer cancel()
 		return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
-}
-
-func (s *session) ensureAddonBinaries(ctx context.Context) error {
-	for _, b := range []struct {
-		tools toolset
-		name  string
-	}{{corednsTools(), "coredns"}, {provisionerTools(), "csi-provisioner"}, {resizerTools(), "csi-resizer"}} {
-		if err := s.plan.bins.ensure(ctx, b.tools, b.name); err != nil {
-			return err
-		}
-	}
-	return s.buildOwn(ctx)
 }
 
 // ownPackage is where the programs of our own are.
@@ -236,12 +230,11 @@ func (s *session) buildOwn(ctx context.Context) error {
 	if _, err := os.Stat(archive + ".sum"); err == nil {
 		return nil
 	}
-	err := Image{
-		Name: pauseImage, Entrypoint: []string{"/pause"}, User: "65535:65535",
-		Files: []ImageFile{{Path: "/pause", Source: filepath.Join(s.layout.bin(), "pause")}},
-	}.WriteFile(archive)
-	if err != nil {
-		return err
+	if err := os.MkdirAll(s.layout.images(), 0o755); err != nil {
+		return fmt.Errorf("make the pause image: %w", err)
+	}
+	if err := image.BuildFile(archive, image.Pause(filepath.Join(s.layout.bin(), "pause"), pauseImage)); err != nil {
+		return fmt.Errorf("make the pause image: %w", err)
 	}
 	_, sum, err := inspectArchive(archive)
 	if err != nil {

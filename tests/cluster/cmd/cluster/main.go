@@ -40,7 +40,7 @@ uses the cluster of KUBECONFIG and changes nothing about it.`,
 	}
 	cmd.PersistentFlags().StringVar(&o.Name, "name", o.Name, "name of the cluster, for more than one on a machine (default kmssql)")
 	cmd.AddCommand(upCommand(&o), downCommand(&o), statusCommand(&o), nodeCommand(&o), loadCommand(&o),
-		kubeconfigCommand(&o), logsCommand(&o), assetsCommand(), imageCommand())
+		kubeconfigCommand(&o), logsCommand(&o), assetsCommand(), buildCommand(&o))
 	return cmd
 }
 
@@ -101,6 +101,17 @@ func kubeconfigCommand(o *cluster.Options) *cobra.Command {
 func logsCommand(o *cluster.Options) *cobra.Command {
 	return with(o, "logs COMPONENT", "Print the log of a component, such as kube-apiserver or kubelet/node1", cobra.ExactArgs(1), func(cmd *cobra.Command, c cluster.Cluster, args []string) error {
 		return c.Logs(cmd.Context(), args[0], cmd.OutOrStdout())
+	})
+}
+
+func buildCommand(o *cluster.Options) *cobra.Command {
+	return with(o, "build", "Install and compile what a local cluster needs, without starting it", cobra.NoArgs, func(cmd *cobra.Command, c cluster.Cluster, _ []string) error {
+		b, ok := c.(interface{ Build(context.Context) error })
+		if !ok {
+			_, err := fmt.Fprintln(cmd.ErrOrStderr(), "nothing to build for this kind of cluster")
+			return err
+		}
+		return b.Build(cmd.Context())
 	})
 }
 
