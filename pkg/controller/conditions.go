@@ -70,7 +70,11 @@ func groupConditions(f groupFacts) map[string]verdict {
 
 func configured(sc *scope, err error) verdict {
 	if len(sc.problems) > 0 {
-		return no(sc.problems[0].Reason, problemText(sc.problems))
+		problems := sc.problems
+		if err != nil {
+			problems = append(slices.Clone(problems), Problem{Message: err.Error()})
+		}
+		return no(problems[0].Reason, problemText(problems))
 	}
 	if err != nil {
 		return no(v1alpha1.ReasonControllerError, problemText([]Problem{{Message: err.Error()}}))

@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
@@ -30,11 +33,15 @@ var startAPIServer = sync.OnceValues(func() (*envtest.Environment, error) {
 		CRDDirectoryPaths: []string{"../manifests/crd"}, ErrorIfCRDPathMissing: true, Scheme: scheme,
 		ControlPlaneStopTimeout: 30 * time.Second,
 	}
+	// As on clusters where owners may only be set by who may change them.
+	env.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	_, err = env.Start()
 	return env, err
 })
 
 func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	code := m.Run()
 	if os.Getenv("KUBEBUILDER_ASSETS") != "" {
 		if env, err := startAPIServer(); err == nil {

@@ -44,6 +44,9 @@ func planPod(f podFacts) podPlan {
 	if f.Pod != nil {
 		return planPresent(f)
 	}
+	if f.Claim == nil && f.Hold {
+		return podPlan{}
+	}
 	if f.Claim == nil || f.Claim.DeletionTimestamp != nil {
 		message := "its data volume's claim is not there yet"
 		if f.Claim != nil {

@@ -20,6 +20,7 @@ func namespacedRules() []rule {
 	return []rule{
 		{"read the resources that it reconciles", []string{api.Group}, []string{"sqlserveravailabilitygroups", "sqlserverinstances"}, []string{"get", "list", "watch"}},
 		{"write what it saw", []string{api.Group}, []string{"sqlserveravailabilitygroups/status", "sqlserverinstances/status"}, []string{"get", "patch", "update"}},
+		{"make what it creates go with its owner, where the cluster asks who may set owners", []string{api.Group}, []string{"sqlserveravailabilitygroups/finalizers", "sqlserverinstances/finalizers"}, []string{"update"}},
 		{"run one pod per replica, label its role, replace an outdated one", []string{""}, []string{"pods"}, []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{"make and grow data volumes; never delete them", []string{""}, []string{"persistentvolumeclaims"}, []string{"get", "list", "watch", "create", "patch"}},
 		{"Services of the group and its configuration", []string{""}, []string{"services", "configmaps"}, []string{"get", "list", "watch", "create", "patch", "delete"}},
