@@ -74,6 +74,10 @@ type Grant struct {
 	Renewals string `json:"renewals,omitempty"`
 	// Promoted: a FAILOVER was, or may have been, sent to it in this grant.
 	Promoted bool `json:"promoted,omitempty"`
+	// Sequence is the number recorded for it when it was told to become PRIMARY; a promotion raises it (FG 5.1).
+	Sequence int64 `json:"sequence,omitempty"`
+	// Offline: OFFLINE succeeded on it after every FAILOVER of this grant had expired, so that none is under way.
+	Offline bool `json:"offline,omitempty"`
 	// Proven names the proof that this grant has ended, once somebody has had it: a fence
 	// that was proven stays proven.
 	Proven Proof `json:"proven,omitempty"`

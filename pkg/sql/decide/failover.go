@@ -37,6 +37,11 @@ func (v *view) fencing(d *draft, op *ag.Operation) bool {
 	if op.Kind == ag.OperationForced {
 		return v.fencingForced(d, op)
 	}
+	for _, g := range v.auth.Unfenced {
+		if v.neverPrimary(g) {
+			v = v.after(func(a *ag.Authority) { a.MaybePrimary = less(a.MaybePrimary, g.Run.Replica) })
+		}
+	}
 	fences := v.fences()
 	b := v.elect(question{planned: op.RequestID != "", avoid: v.failed(op)})
 	if v.knobs.without("R10") && v.snap.Find(op.Target) != nil && !runOf(v.snap.Find(op.Target)).Zero() {
@@ -55,7 +60,7 @@ func (v *view) fencing(d *draft, op *ag.Operation) bool {
 	if b.winner != v.auth.Holder.Replica || !certainlyRun(to, v.auth.Holder) {
 		return v.renominate(d, op, b, to)
 	}
-	if v.offlineOld(d, fences, to.Name) {
+	if v.offlineOld(d, fences, to.Name) || v.offlineTried(d, op, fences) {
 		return true
 	}
 	p := v.promise(to, fences)
@@ -131,6 +136,25 @@ func (v *view) offlineOld(d *draft, fences []fence, candidate string) bool {
 func (v *view) lastIsBack() bool {
 	last := v.snap.Find(v.auth.LastPrimary)
 	return isPrimary(last) && len(v.auth.MaybePrimary) == 0 && !runOf(last).Zero() && len(v.primaries()) == 1
+}
+
+// offlineTried ends a FAILOVER that may still be under way on a target that was given up.
+func (v *view) offlineTried(d *draft, op *ag.Operation, fences []fence) bool {
+	for i, f := range fences {
+		r := v.snap.Find(f.grant.Run.Replica)
+		if f.proof != ag.ProofNone || !f.grant.Promoted || f.grant.Offline || !certainlyRun(r, f.grant.Run) || !notPrimary(r) ||
+			v.since(v.sighting(f.grant.Epoch).Seen) < v.statementsExpired() {
+			continue
+		}
+		next := v.auth.Clone()
+		next.Unfenced[i].Offline = true
+		next.Operation = v.step(op, op.Phase, "%s is offline: no FAILOVER is under way there", r.Name)
+		d.do(ag.TakeOffline{Replica: r.Name, Why: "its promotion was given up", Guard: ag.Guard{PodUID: r.Pod.UID}})
+		d.do(ag.Swap{Next: next, Why: r.Name + " is offline: no FAILOVER is under way there"})
+		d.soon("the proof that %s is not PRIMARY", r.Name)
+		return true
+	}
+	return false
 }
 
 // returnLease: the office was given to a nominee, and nobody but the last primary, which

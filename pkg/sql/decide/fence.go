@@ -109,6 +109,13 @@ func (v *view) sighting(epoch int64) ag.Sighting {
 	return ag.Sighting{Epoch: epoch, Seen: v.in.Clock.Ended, From: v.in.Clock.Ended}
 }
 
+// neverPrimary: FAILOVER was sent to it, OFFLINE has ended what there was of it, and its
+// sequence number is what it was before: a promotion raises it (FG 5.1).
+func (v *view) neverPrimary(g ag.Grant) bool {
+	r := v.snap.Find(g.Run.Replica)
+	return g.Promoted && g.Offline && g.Sequence > 0 && certainlyRun(r, g.Run) && notPrimary(r) && r.Local.Sequence == g.Sequence
+}
+
 // demoted: its server says another role, after every statement that could have made it
 // PRIMARY has expired: a FAILOVER is sent at most q after its swap and expires q later, a
 // renewal of the write lease expires q after it was sent.
@@ -132,6 +139,9 @@ func (v *view) demoted(g ag.Grant, seen ag.Sighting) string {
 	r := v.snap.Find(g.Run.Replica)
 	if !certainlyRun(r, g.Run) || !notPrimary(r) {
 		return ""
+	}
+	if g.Promoted && !g.Offline {
+		return "" // an accepted FAILOVER changes the role later
 	}
 	return "its server says " + string(r.Local.Role)
 }

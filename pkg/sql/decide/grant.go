@@ -35,6 +35,9 @@ func (v *view) grant(g grant) ag.Authority {
 		if g.missed {
 			e.Renewals = v.auth.Renewals
 		}
+		if promoted {
+			e.Sequence = v.recordedSequence(prev.Replica)
+		}
 		if v.knobs.without("R9") {
 			e.Proven = ag.ProofTime
 		}

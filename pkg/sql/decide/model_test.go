@@ -119,6 +119,7 @@ type world struct {
 	labelsOff    bool
 	violations   []string
 	knobs        knobs
+	sparse       int // the costly invariants are checked every so many beats
 	lastActed    string
 }
 

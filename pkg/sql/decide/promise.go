@@ -25,7 +25,7 @@ type promise struct {
 func (v *view) promise(to *ag.Replica, fences []fence) promise {
 	old := ""
 	for _, f := range fences {
-		if f.proof != ag.ProofDeath && f.proof != ag.ProofRefused && f.grant.Run.Replica != to.Name {
+		if f.proof != ag.ProofDeath && f.proof != ag.ProofRefused && f.grant.Run.Replica != to.Name && v.wasPrimary(f.grant) {
 			old = orText(f.grant.Run.Replica, "the old primary")
 		}
 	}
@@ -39,7 +39,7 @@ func (v *view) promise(to *ag.Replica, fences []fence) promise {
 		r := &v.snap.Replicas[i]
 		// The witness stops too: an old primary must not find its vote.
 		follower := r.Mode == ag.ModeSynchronous && v.auth.Rule.Has(r.Name) || r.Mode == ag.ModeConfigurationOnly
-		if !follower || v.unfenced(r.Name, to.Name) {
+		if !follower {
 			continue
 		}
 		switch {
@@ -52,6 +52,11 @@ func (v *view) promise(to *ag.Replica, fences []fence) promise {
 	p.kept = promised(to) && have >= need && !v.witnessFollows()
 	p.why = fmt.Sprintf("%d of %d needed synchronous secondaries have stopped following %s", have, need, old)
 	return p
+}
+
+// wasPrimary: in this grant it was, or may have been, PRIMARY; a mere nominee was not.
+func (v *view) wasPrimary(g ag.Grant) bool {
+	return g.Promoted || g.Run.Replica == v.auth.LastPrimary || contains(v.auth.MaybePrimary, g.Run.Replica)
 }
 
 func (v *view) witnessFollows() bool {

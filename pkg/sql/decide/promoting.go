@@ -73,12 +73,22 @@ func (v *view) promoteAgain(d *draft, op *ag.Operation, t *ag.Replica) bool {
 	if !certainlyRun(t, v.auth.Holder) {
 		return v.failAway(d, op, "the target restarted", ag.ProofNone)
 	}
+	if a := v.answerOf(t); a != nil && elapsed(a.At, v.now) < v.statementsExpired() {
+		d.wait(v.statementsExpired()-elapsed(a.At, v.now), "the last FAILOVER on %s to expire", t.Name)
+		return true
+	}
 	next := v.auth.Clone()
 	next.Operation = v.step(op, ag.PhasePromoting, "promote %s again", t.Name)
 	d.do(ag.Swap{Next: next, Why: "promote " + t.Name + " again"})
 	d.do(v.failoverStatement(t, v.auth.Epoch, op.Kind == ag.OperationForced))
 	d.soon("%s to become PRIMARY", t.Name)
 	return true
+}
+
+// extend gives an operation that goes on in another way the time for it.
+func (v *view) extend(op, next *ag.Operation) {
+	spent := max(elapsed(op.StartedAt, v.now), v.since(v.watch.OperationSeen))
+	next.Deadline = next.StartedAt.Add(spent + v.tm.D() + recoverySlack*time.Second)
 }
 
 // arrived: the target is PRIMARY; it is published once its databases are ONLINE.
@@ -145,9 +155,6 @@ func (v *view) failAway(d *draft, op *ag.Operation, why string, proof ag.Proof) 
 		d.soon("another candidate, or %s to become PRIMARY", t)
 		return true
 	}
-	if r := v.snap.Find(t); b.winner == t && certainlyRun(r, v.auth.Holder) {
-		return v.promoteAgain(d, op, r)
-	}
 	return w.nominateAfter(d, op, b, why, proof)
 }
 
@@ -168,7 +175,7 @@ func (v *view) nominateAfter(d *draft, op *ag.Operation, b ballot, why string, p
 	}
 	next.Operation = v.step(op, ag.PhaseFencing, "%s; %s nominated", why, to.Name)
 	next.Operation.Aborted, next.Operation.Target = why, to.Name
-	next.Operation.Deadline = next.Operation.StartedAt.Add(elapsed(op.StartedAt, v.now) + v.tm.D() + recoverySlack*time.Second)
+	v.extend(op, next.Operation)
 	d.do(v.seal(to, next.Epoch, b.lastPrimary))
 	d.do(ag.Swap{Next: next, Why: why + "; " + to.Name + " nominated"})
 	d.event(ag.EventWarning, ag.EventAborted, "%s; %s is nominated", why, to.Name)

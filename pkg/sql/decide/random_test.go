@@ -1,0 +1,166 @@
+package decide
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+)
+
+// topology of a random schedule.
+type topology struct {
+	name string
+	make func() *world
+}
+
+func topologies() []topology {
+	k := func(k int32) func(*world) { return func(w *world) { w.policy.K = k } }
+	alone := func(w *world) { w.promoteAlone = true }
+	return []topology{
+		{"three synchronous", func() *world { return newWorld(3) }},
+		{"three synchronous, promotion without majority", func() *world { return newWorld(3, alone) }},
+		{"two synchronous, k=1", func() *world { return newWorld(2) }},
+		{"two synchronous, k=0", func() *world { return newWorld(2, k(0)) }},
+		{"two synchronous and a witness", func() *world { return newWorld(2, withWitness, k(0)) }},
+		{"five synchronous", func() *world { return newWorld(5) }},
+		{"three synchronous, k=2", func() *world { return newWorld(3, k(2)) }},
+		{"three synchronous and an asynchronous one", func() *world { return newWorld(3, withAsync) }},
+	}
+}
+
+// faults that a schedule may draw. All of them end with healAll.
+func (w *world) fault(t *rapid.T) string {
+	s := w.servers[rapid.IntRange(0, len(w.servers)-1).Draw(t, "replica")]
+	if rapid.IntRange(0, 2).Draw(t, "aimed") > 0 {
+		// Aim at who matters now: the holder, or a target.
+		if h := w.find(w.lease.Holder.Replica); h != nil {
+			s = h
+		}
+	}
+	o := w.servers[rapid.IntRange(0, len(w.servers)-1).Draw(t, "other")]
+	switch kind := rapid.IntRange(0, 15).Draw(t, "fault"); kind {
+	case 0, 1:
+		if s.up {
+			w.kill(s, time.Duration(rapid.IntRange(1, 40).Draw(t, "down"))*time.Second)
+		}
+		return "kill " + s.name
+	case 2:
+		if s.up {
+			w.kill(s, -1)
+		}
+		return "kill " + s.name + " for long"
+	case 3, 4:
+		w.silence(s, true)
+		return "silence " + s.name
+	case 5:
+		w.silence(s, false)
+		return "unsilence " + s.name
+	case 6, 7:
+		w.cuts[link(s.name, o.name)] = true
+		return "cut " + link(s.name, o.name)
+	case 8:
+		w.cuts[link(s.name, "api")] = true
+		return "cut " + s.name + " api"
+	case 9:
+		w.cuts[link(s.name, "controller")] = true
+		return "cut " + s.name + " controller"
+	case 10:
+		w.cuts = map[string]bool{}
+		return "all links up"
+	case 11:
+		w.apiOff = !w.apiOff
+		return fmt.Sprintf("api away=%v", w.apiOff)
+	case 12:
+		w.controller("forget")
+		return "controller forgets"
+	case 13:
+		w.request = &ag.Request{ID: fmt.Sprintf("r%d", int(w.now/time.Second)), Kind: requestFailover, Target: o.name}
+		return "request failover to " + o.name
+	case 14:
+		w.slow = time.Duration(rapid.IntRange(1, 30).Draw(t, "slow")) * time.Second
+		return "promotions take " + w.slow.String()
+	}
+	if s.up && s.role != ag.RoleNone {
+		w.offline(s)
+	}
+	return "OFFLINE by hand on " + s.name
+}
+
+func (w *world) silence(s *server, on bool) {
+	for _, o := range append([]string{"api", "controller"}, w.names()...) {
+		if o != s.name {
+			w.cuts[link(s.name, o)] = on
+		}
+	}
+}
+
+// healAll ends every fault.
+func (w *world) healAll() {
+	w.cuts, w.apiOff, w.slow = map[string]bool{}, false, recoveryTime
+	for _, s := range w.servers {
+		if !s.up {
+			s.downUntil = w.now
+		}
+		s.frozen, s.latched = false, false
+	}
+}
+
+// TestRandomSchedules: no schedule of faults makes two writers, or loses a commit that
+// was acknowledged; and when the faults are over the group is writable again.
+func TestRandomSchedules(t *testing.T) {
+	t.Parallel()
+	for _, top := range topologies() {
+		t.Run(top.name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				w := top.make()
+				w.sparse = 10
+				w.policy.Threshold = time.Duration(rapid.SampledFrom([]int{10, 30}).Draw(t, "threshold")) * time.Second
+				w.policy.FailsafeHold = 30 * time.Second
+				story := w.schedule(t)
+				if v := w.violations; len(v) > 0 {
+					t.Fatalf("%s\nVIOLATION %s", strings.Join(story, "\n"), strings.Join(v, "\n"))
+				}
+			})
+		})
+	}
+}
+
+// schedule draws faults, heals, and waits for the group to be writable.
+func (w *world) schedule(t *rapid.T) []string {
+	var story []string
+	note := func(l string) { story = append(story, l) }
+	w.runFor(5*time.Second, note)
+	for range rapid.IntRange(1, 12).Draw(t, "faults") {
+		note(clock(w.now) + " * " + w.fault(t))
+		w.runFor(time.Duration(rapid.SampledFrom([]int{0, 1, 2, 3, 5, 8, 15, 30, 45}).Draw(t, "pause"))*time.Second, note)
+		if len(w.violations) > 0 {
+			return story
+		}
+	}
+	w.healAll()
+	note(clock(w.now) + " * healed")
+	for range 40 {
+		w.runFor(15*time.Second, note)
+		if len(w.violations) > 0 || w.writable() {
+			return story
+		}
+	}
+	in, ok := w.input()
+	if ok {
+		note(Explain(decide(in, w.knobs)))
+	}
+	note(w.line() + w.table())
+	w.violation("I3: not writable ten minutes after every fault was over")
+	return story
+}
+
+// writable: the holder is PRIMARY and acknowledges.
+func (w *world) writable() bool {
+	h := w.find(w.lease.Holder.Replica)
+	return h != nil && w.alive(h) && h.role == ag.RolePrimary && len(h.waiting) == 0 && w.lease.Operation == nil
+}
