@@ -484,6 +484,9 @@ func (s *boundSelect) stream(f *frame, limit int, emit func(engine.Row) error) e
 // each calls fn for every row of FROM that WHERE accepts.
 func (s *boundSelect) each(f *frame, fn func() error) error {
 	step := func() error {
+		if err := f.ex.step(); err != nil {
+			return err
+		}
 		if s.where != nil {
 			ok, err := s.where(f)
 			if err != nil || ok != isTrue {

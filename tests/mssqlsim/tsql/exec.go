@@ -97,6 +97,22 @@ func (ex *exec) sleep(d time.Duration) error {
 	return nil
 }
 
+// step counts a row of a query, so that a long one ends with its context or limit.
+func (ex *exec) step() error {
+	s := ex.s
+	s.steps++
+	if s.steps&1023 != 0 {
+		return nil
+	}
+	if err := ex.ctx.Err(); err != nil {
+		return &errQuit{err}
+	}
+	if s.Limit > 0 && s.steps > s.Limit*100 {
+		return &errQuit{ErrStatementLimit}
+	}
+	return nil
+}
+
 // trying outside: some enclosing level has an open TRY block.
 func (ex *exec) outerTry() bool {
 	for p := ex.parent; p != nil; p = p.parent {

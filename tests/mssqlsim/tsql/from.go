@@ -66,6 +66,9 @@ func (n *fromNode) run(f *frame, emit func() error) error {
 // inner runs the right side for the present left row.
 func (n *fromNode) inner(f *frame, emit func() error) error {
 	check := func() error {
+		if err := f.ex.step(); err != nil {
+			return err
+		}
 		if n.on != nil {
 			ok, err := n.on(f)
 			if err != nil || ok != isTrue {
@@ -133,6 +136,9 @@ func (n *fromNode) full(f *frame, emit func() error) error {
 	if err := n.l.run(f, func() error {
 		matched := false
 		for i, t := range right {
+			if err := f.ex.step(); err != nil {
+				return err
+			}
 			for k, s := range slots {
 				f.rows[s] = t[k]
 			}

@@ -32,6 +32,8 @@ func (ex *exec) noTransaction(what string) error {
 func (ex *exec) serverStatement(n *node) error {
 	id := ex.s.id
 	quick := func(f func() error) error { return ex.do(func() error { return ex.infos(f()) }) }
+	// changes of a database's catalog are transactions that may wait for the commit rule
+	inTxn := func(f func() error) error { return ex.ddl(func() error { return ex.infos(f()) }) }
 	switch s := n.s.(type) {
 	case *createGroupStmt:
 		return ex.createGroup(s)
@@ -72,18 +74,18 @@ func (ex *exec) serverStatement(n *node) error {
 	case *dropLoginStmt:
 		return quick(func() error { return ex.in.DropLogin(ex.hst, id, s.name) })
 	case *createUserStmt:
-		return quick(func() error { return ex.in.CreateUser(ex.hst, id, s.name, s.login) })
+		return inTxn(func() error { return ex.in.CreateUser(ex.hst, id, s.name, s.login) })
 	case *dropUserStmt:
-		return quick(func() error {
+		return inTxn(func() error {
 			if s.ifExists && !ex.userExists(s.name) {
 				return nil
 			}
 			return ex.in.DropUser(ex.hst, id, s.name)
 		})
 	case *roleMemberStmt:
-		return quick(func() error { return ex.in.AlterRole(ex.hst, id, s.server, s.role, s.member, s.add) })
+		return inTxn(func() error { return ex.in.AlterRole(ex.hst, id, s.server, s.role, s.member, s.add) })
 	case *roleStmt:
-		return quick(func() error {
+		return inTxn(func() error {
 			if s.drop {
 				if s.ifExists && !ex.userExists(s.name) {
 					return nil
@@ -93,7 +95,7 @@ func (ex *exec) serverStatement(n *node) error {
 			return ex.in.CreateRole(ex.hst, id, s.server, s.name)
 		})
 	case *grantStmt:
-		return quick(func() error { return ex.in.GrantPermission(ex.hst, id, s.spec) })
+		return inTxn(func() error { return ex.in.GrantPermission(ex.hst, id, s.spec) })
 	case *masterKeyStmt:
 		return quick(func() error { return ex.masterKey(s) })
 	case *createCertStmt:

@@ -95,9 +95,11 @@ type Session struct {
 	views     map[string]*sysView
 	config    map[int]int64
 
-	// Limit bounds the statements of one request; 0 means no bound. Exceeding it is ErrStatementLimit.
+	// Limit bounds the statements of one request, and its rows to a hundred times that; 0 means no
+	// bound. Exceeding it is ErrStatementLimit.
 	Limit int64
 	spent int64
+	steps int64 // rows visited by the request
 }
 
 // sharedCache holds the parsed batches of all sessions of the process: the trees are read-only.
@@ -132,7 +134,7 @@ func (s *Session) Run(ctx context.Context, r Request, out ResultSink) error {
 	if s.broken.Load() {
 		return ErrBroken
 	}
-	s.spent = 0
+	s.spent, s.steps = 0, 0
 	ex := &exec{s: s, ctx: ctx, out: out, vars: varScope{}}
 	command := commandOf(r)
 	s.host.Do(func(now time.Time, in *engine.Instance) {
@@ -151,7 +153,7 @@ func (s *Session) Run(ctx context.Context, r Request, out ResultSink) error {
 	if errors.As(err, &q) {
 		err = q.err
 	}
-	if err == nil && s.broken.Load() {
+	if s.broken.Load() {
 		return ErrBroken
 	}
 	return err

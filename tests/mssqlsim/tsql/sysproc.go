@@ -59,7 +59,7 @@ func systemProcedure(schema, name string) sysProc {
 			if err != nil {
 				return err
 			}
-			return ex.do(func() error {
+			return ex.ddl(func() error {
 				return ex.infos(ex.in.AlterRole(ex.hst, ex.s.id, false, a.text(0), a.text(1), name == "sp_addrolemember"))
 			})
 		})

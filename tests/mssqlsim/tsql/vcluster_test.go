@@ -25,7 +25,8 @@ type vcluster struct {
 	order  []*vnode
 	links  []*vlink
 	nextID engine.LinkID
-	cut    map[string]bool // isolated nodes
+	cut    map[string]bool   // isolated nodes
+	files  map[string][]byte // one volume for all, so that certificates can be exchanged
 }
 
 // vnode is one server; it is the engine.Host of its sessions.
@@ -88,7 +89,7 @@ func (h *vheap) Pop() any {
 }
 
 func newVCluster() *vcluster {
-	return &vcluster{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), nodes: map[string]*vnode{}, nextID: 2, cut: map[string]bool{}}
+	return &vcluster{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), nodes: map[string]*vnode{}, nextID: 2, cut: map[string]bool{}, files: map[string][]byte{}}
 }
 
 func (c *vcluster) at(t time.Time, f func()) {
@@ -97,7 +98,7 @@ func (c *vcluster) at(t time.Time, f func()) {
 }
 
 func (c *vcluster) add(name string, change func(*engine.Config)) *vnode {
-	n := &vnode{c: c, name: name, disk: engine.NewDisk(), files: map[string][]byte{}}
+	n := &vnode{c: c, name: name, disk: engine.NewDisk(), files: c.files}
 	n.cfg = engine.Config{ServerName: name, Seed: 1, SAPassword: "Passw0rd!", HADR: true}
 	if change != nil {
 		change(&n.cfg)
