@@ -53,7 +53,8 @@ func newControlPlane(kubeconfig string, cfg Config) (*kubeControlPlane, error) {
 		return nil, fmt.Errorf("reach the API server: %w", err)
 	}
 	rc.UserAgent = "kubectl-mssql-instance"
-	rc.QPS, rc.Burst = -1, 0 // a renewal must never wait for a client-side budget
+	rc.QPS, rc.Burst = -1, 0                 // a renewal must never wait for a client-side budget
+	rc.ContentType = runtime.ContentTypeJSON // small objects, readable on the wire
 	scheme := runtime.NewScheme()
 	if err := coordinationv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)

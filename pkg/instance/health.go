@@ -132,7 +132,7 @@ func (m *manager) enterDiagnostics(d ag.Diagnostics, failures int) {
 			"queryProcessing", d.QueryProcessing, "err", d.Error)
 	}
 	v := m.view.snapshot()
-	server := v.server()
+	server := m.suspect(v)
 	primary := server.Role == ag.RolePrimary || server.Role == ag.RoleUnknown && server.LastRole == ag.RolePrimary
 	if !m.cfg.External || !primary {
 		return

@@ -224,6 +224,17 @@ func (m *manager) change(f func(lease.State) lease.State) {
 	m.logOnce("memory", err)
 }
 
+// suspect is the server as a kill must see it: one that does not answer while this run
+// holds the Lease may have become PRIMARY after its last word. Nobody else may take
+// over as long as its manager renews, so it counts as one.
+func (m *manager) suspect(v viewCopy) lease.Server {
+	server := v.server()
+	if server.Role == ag.RoleUnknown && m.authority.get().GrantedEpoch > 0 {
+		server.LastRole = ag.RolePrimary
+	}
+	return server
+}
+
 // judge carries out R6 and R7 on what the server just said, or on its silence.
 func (m *manager) judge(local *localState) {
 	if !m.cfg.External {
@@ -231,7 +242,7 @@ func (m *manager) judge(local *localState) {
 	}
 	v := m.view.snapshot()
 	now := m.clock.now().Mono
-	in := lease.KillInput{Now: now, Server: v.server()}
+	in := lease.KillInput{Now: now, Server: m.suspect(v)}
 	if local != nil && local.leaseKnown {
 		in.Remaining, in.RemainingKnown = local.lease, true
 	}

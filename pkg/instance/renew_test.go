@@ -346,6 +346,23 @@ func TestKill_AFrozenPrimary(t *testing.T) {
 	}
 }
 
+// A holder that goes on renewing for a server that never says anything would be a dead end (I3).
+func TestKill_AHolderThatFrozeBeforeItsRoleWasSeen(t *testing.T) {
+	t.Parallel()
+	inBench(t, func(t *testing.T, b *bench) {
+		b.sql.with(func(s *benchServer) { s.role = ag.RoleNone })
+		b.api.change(func(a *ag.Authority) {
+			a.Operation = &ag.Operation{ID: "1", Kind: ag.OperationBootstrap, Phase: ag.PhaseCreating, Target: "ag1-0"}
+		})
+		b.run(15 * time.Second)
+		b.sql.with(func(s *benchServer) { s.role, s.frozen = ag.RolePrimary, true })
+		b.run(time.Minute)
+		if k := b.killed(); k == nil {
+			t.Error("it was not killed")
+		}
+	})
+}
+
 func TestKill_BadDiagnosticsOfAPrimaryOnly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
