@@ -57,6 +57,7 @@ type wire struct {
 	ra, rb int
 	open   bool
 	last   [2][2]time.Time // FIFO per direction and lane
+	held   []func()        // deliveries that a partition keeps back, as TCP would
 }
 
 type event struct {
@@ -148,8 +149,23 @@ func key(a, b *node) [2]string {
 
 func (c *cluster) isCut(a, b *node) bool { return c.cut[key(a, b)] }
 
-// partition drops everything between two nodes in silence.
-func (c *cluster) partition(a, b *node, on bool) { c.cut[key(a, b)] = on }
+// partition stops everything between two nodes in silence; what was sent arrives when it ends, unless
+// the link is given up before.
+func (c *cluster) partition(a, b *node, on bool) {
+	c.cut[key(a, b)] = on
+	if on {
+		return
+	}
+	for _, w := range c.links {
+		if key(w.a, w.b) == key(a, b) {
+			held := w.held
+			w.held = nil
+			for _, f := range held {
+				f()
+			}
+		}
+	}
+}
 
 // isolate cuts a node from all others.
 func (c *cluster) isolate(n *node, on bool) {
@@ -308,14 +324,23 @@ func (c *cluster) send(n *node, e engine.Send) {
 				c.t.Fatal(err)
 			}
 		}
+		deliver := func() {
+			if w.open {
+				to.do(run, func(in *engine.Instance) { in.Receive(c.now, id, m) })
+			}
+		}
 		c.at(at, func() {
-			if !w.open || c.isCut(w.a, w.b) {
+			if c.isCut(w.a, w.b) {
+				w.held = append(w.held, deliver)
 				return
 			}
-			to.do(run, func(in *engine.Instance) { in.Receive(c.now, id, m) })
+			deliver()
 		})
 		return
 	}
+	// The other end has closed it: a reset comes back.
+	run := n.run
+	c.at(c.now.Add(c.delay), func() { n.do(run, func(in *engine.Instance) { in.LinkDown(c.now, e.Link, "") }) })
 }
 
 func (c *cluster) dial(n *node, e engine.Dial) {

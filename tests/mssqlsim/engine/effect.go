@@ -10,8 +10,9 @@ type Effect interface{ effect() }
 // write-ahead file and syncs, or applies them to a [Disk] in memory.
 type Persist struct{ Records []Record }
 
-// Send gives a message to the other end of a link. Messages of one link arrive in order, or, under
-// Readings.UnorderedConfiguration, in order per Lane.
+// Send gives a message to the other end of a link. A link is like a TCP connection: messages arrive
+// in order (under Readings.UnorderedConfiguration in order per Lane) and none is left out. A network
+// that fails keeps them back until the link ends; it does not lose one and deliver the next.
 type Send struct {
 	Link    LinkID
 	Message Message

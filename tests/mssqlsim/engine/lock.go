@@ -155,8 +155,12 @@ func (in *Instance) serve(t *tableLock) {
 	}
 }
 
-// unlock gives back all locks of a transaction.
+// unlock gives back all locks of a transaction and withdraws the one that it waits for.
 func (in *Instance) unlock(x *transaction) {
+	if t, q := in.waitsFor(x); t != nil && !x.committing {
+		t.queue = slices.DeleteFunc(t.queue, func(r *lockRequest) bool { return r == q })
+		defer in.serve(t)
+	}
 	locks := x.locks
 	x.locks = nil
 	for _, h := range locks {

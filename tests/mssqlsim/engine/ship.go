@@ -43,8 +43,13 @@ func (g *group) logReceived(p *peer, d LogData) {
 		return
 	}
 	g.in.slowIO(func() {
-		if g.upstream != p || !g.attached || !m.live || m.db == nil || d.Prev != m.db.end {
-			return // beside the plan: the next plan sorts it out
+		if g.upstream != p || !g.attached || !m.live || m.db == nil {
+			return
+		}
+		if d.Prev != m.db.end {
+			// A gap: the link is not in order any more. A new one starts with a new plan.
+			g.in.closeLink(p.link, 10054, "the log that arrived does not follow the log that is there")
+			return
 		}
 		g.in.harden(m.db, d.Records...)
 		m.received = g.in.wall()

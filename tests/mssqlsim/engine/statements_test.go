@@ -67,8 +67,10 @@ func (s *session) insert(db string, k int) (engine.WaitID, error) {
 			return 0, errors.New("no table")
 		}
 		in.Begin(now, id)
-		if _, err := in.LockTable(now, id, d, t.ID, engine.LockExclusive); err != nil {
-			return 0, err
+		if w, err := in.LockTable(now, id, d, t.ID, engine.LockExclusive); err != nil || w != 0 {
+			in.CancelWait(now, w)
+			in.Rollback(now, id)
+			return 0, errors.Join(err, errors.New("the table is locked"))
 		}
 		if _, err := in.Insert(now, id, d, t.ID, engine.Row{sqltypes.NewInt(int32(k)), sqltypes.NewInt(int32(k))}); err != nil {
 			in.Rollback(now, id)
