@@ -25,7 +25,7 @@ const ExportedColumn = "certificate"
 
 // ExportCertificate reads the public part, DER; NULL when it is absent or not visible (FG 2.1).
 func ExportCertificate(name string) string {
-	return "SELECT CERTENCODED(CERT_ID(" + Literal(Ident(name)) + ")) AS " + ExportedColumn + ";"
+	return "SELECT CERTENCODED(CERT_ID(" + Literal(name) + ")) AS " + ExportedColumn + ";"
 }
 
 // TrustCertificate imports a peer's public certificate and makes the login of the
