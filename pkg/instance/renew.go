@@ -84,9 +84,14 @@ func (m *manager) readTick(ctx context.Context, newest *coordinationv1.Lease) (_
 		return newest, m.askPeers(ctx)
 	}
 	m.apiAnswered("read")
-	if m.enterRecord(l, sent.Mono, false) == lease.StandingNoProof {
+	switch m.enterRecord(l, sent.Mono, false) {
+	case lease.StandingNoProof:
 		// R4: the Lease's loss is not the database's. The controller makes it anew.
 		return l, m.askPeers(ctx) || m.authority.get().GrantedEpoch == 0
+	case lease.StandingHolder:
+		// A grant that was read is no proof yet, only a renewal is: it follows at once.
+		v := m.view.snapshot()
+		return l, !v.serving() || !m.authority.get().MayRenewLease(v.server()).OK
 	}
 	return l, true
 }
@@ -246,6 +251,16 @@ func (m *manager) judge(local *localState) {
 	if local != nil && local.leaseKnown {
 		in.Remaining, in.RemainingKnown = local.lease, true
 	}
+	if in.RemainingKnown && in.Remaining > 0 && local.role == ag.RolePrimary {
+		// What the server reports comes before what is remembered: the batch that promoted
+		// it has renewed the write lease, which this manager has not seen otherwise.
+		m.change(func(s lease.State) lease.State {
+			if s.JumpUnchecked {
+				return s
+			}
+			return s.WriteLeaseSeen(in.Remaining, local.received)
+		})
+	}
 	verdict := m.authority.get().Kill(in)
 	if verdict.OK {
 		m.kill(exitf(ExitLeaseKill, "sqlservr was killed: %s", verdict.Why))
@@ -261,9 +276,6 @@ func (m *manager) judge(local *localState) {
 	m.change(func(s lease.State) lease.State {
 		if s.JumpUnchecked {
 			return s.JumpChecked(in.Remaining, local.received)
-		}
-		if local.role == ag.RolePrimary {
-			return s.WriteLeaseSeen(in.Remaining, local.received)
 		}
 		return s
 	})

@@ -149,6 +149,42 @@ func TestRenewal_EndsWhenTheGrantIsTakenAway(t *testing.T) {
 	})
 }
 
+// The primary of long ago is promoted again: what its manager remembers of the write
+// lease is over, what the promotion's batch has set is not.
+func TestRenewal_APrimaryOfLongAgoIsPromotedAgain(t *testing.T) {
+	t.Parallel()
+	inBench(t, func(t *testing.T, b *bench) {
+		own := b.m.run
+		b.run(10 * time.Second)
+		b.api.change(func(a *ag.Authority) {
+			a.Epoch, a.Holder = 6, ag.Run{Replica: "ag1-1", PodUID: "pod-1", Nonce: "n"}
+		})
+		b.sql.with(func(s *benchServer) { s.role = ag.RoleSecondary })
+		b.run(time.Minute)
+		b.api.change(func(a *ag.Authority) {
+			a.Epoch, a.Holder = 7, own
+			a.Operation = &ag.Operation{ID: "2", Kind: ag.OperationSwitchover, Phase: ag.PhasePromoting, Target: own.Replica}
+		})
+		granted := time.Now()
+		b.sql.with(func(s *benchServer) { s.role, s.leaseUntil = ag.RolePrimary, time.Now().Add(b.m.timing().L) })
+		b.run(20 * time.Second)
+		if k := b.killed(); k != nil {
+			t.Errorf("killed: %v", k)
+		}
+		b.api.with(func(a *benchAPI) {
+			for _, r := range a.renewals {
+				if r.After(granted) {
+					if d := r.Sub(granted); d > b.m.timing().Renew+time.Second {
+						t.Errorf("the first renewal came %s after the grant", d)
+					}
+					return
+				}
+			}
+			t.Error("the Lease was never renewed after the grant")
+		})
+	})
+}
+
 // Without the API server and without peers, nothing is renewed later than A after the
 // newest proof was sent, so that all ends within A + q + L of it.
 func TestRenewal_WithoutProofEndsInTime(t *testing.T) {
