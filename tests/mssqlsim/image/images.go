@@ -30,6 +30,8 @@ func Simulator(f SimulatorFiles, tags ...string) Options {
 		{Path: "/bin/bash", Content: []byte("#!/bin/sh\nexec /bin/sh \"$@\"\n"), Mode: 0o755},
 		{Path: "/etc/passwd", Content: []byte(passwd), Mode: 0o644},
 		{Path: "/etc/group", Content: []byte("root:x:0:\nmssql:x:10001:\nnogroup:x:65534:\n"), Mode: 0o644},
+		// A container runtime puts its own over it.
+		{Path: "/etc/hosts", Content: []byte("127.0.0.1 localhost\n::1 localhost\n"), Mode: 0o644},
 		{Path: "/etc/nsswitch.conf", Content: []byte("hosts: files dns\n"), Mode: 0o644},
 		{Path: "/etc/os-release", Content: []byte("NAME=\"mssqlsim\"\nID=mssqlsim\nPRETTY_NAME=\"simulated SQL Server, for tests only\"\n"), Mode: 0o644},
 		{Path: "/etc/ssl/certs", Dir: true, Mode: 0o755},

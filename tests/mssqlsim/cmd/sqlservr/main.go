@@ -28,6 +28,7 @@ import (
 )
 
 func main() {
+	syscall.Umask(0o007) // the volume belongs to the user and its group
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	code := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()

@@ -135,8 +135,10 @@ func refusal(s *settings) string {
 	}
 	s.memoryMB = memory
 	system := filepath.Join(s.root, ".system")
-	if err := os.MkdirAll(system, 0o770); err != nil {
-		return fmt.Sprintf("sqlservr: Error: The system directory [%s] could not be created: %v", system, err)
+	for _, dir := range []string{system, s.dataDir, s.logDir, s.backupDir, filepath.Join(s.root, "secrets")} {
+		if err := os.MkdirAll(dir, 0o770); err != nil {
+			return fmt.Sprintf("sqlservr: Error: The system directory [%s] could not be created: %v", dir, err)
+		}
 	}
 	probe, err := os.CreateTemp(system, "write-*")
 	if err != nil {
