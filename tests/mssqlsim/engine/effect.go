@@ -63,6 +63,14 @@ type Exit struct {
 	Reason string
 }
 
+// HostFault asks the host for a disturbance that lies outside the instance (see Fault). A host that
+// cannot do it ignores it.
+type HostFault struct {
+	Kind string // freeze, droplinks, delaylinks, crashat
+	Args map[string]string
+}
+
+func (HostFault) effect() {}
 func (Persist) effect()   {}
 func (Send) effect()      {}
 func (Dial) effect()      {}

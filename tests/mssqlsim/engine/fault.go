@@ -33,6 +33,14 @@ type faults struct {
 //	resetlinks                        all endpoint connections are reset
 //	crash                             the process ends at once with code 137
 //
+// and by the host, in real time only:
+//
+//	freeze @for = '10s'               no byte in or out, and nothing runs, as under SIGSTOP
+//	droplinks @on                     endpoint traffic stops without a reset
+//	delaylinks @delay = '50ms'        endpoint traffic is late
+//	crashat @point, @after = '1'      the process ends at the n-th write to the log from now:
+//	                                  before it, torn (half written) or after it, with nothing released
+//
 // @on is '1' by default. Anything else is 102.
 func (in *Instance) Fault(now time.Time, id SessionID, kind string, args map[string]string) error {
 	in.begin(now)
@@ -126,6 +134,23 @@ func (in *Instance) Fault(now time.Time, id SessionID, kind string, args map[str
 	case "crash":
 		in.exited = true
 		in.emit(Exit{Code: 137, Reason: "crash by fault"})
+	case "freeze":
+		if d, err := duration("for"); err != nil || d <= 0 {
+			return bad(args["for"])
+		}
+		in.emit(HostFault{Kind: "freeze", Args: args})
+	case "delaylinks":
+		if _, err := duration("delay"); err != nil {
+			return err
+		}
+		in.emit(HostFault{Kind: "delaylinks", Args: args})
+	case "droplinks":
+		in.emit(HostFault{Kind: "droplinks", Args: args})
+	case "crashat":
+		if p := args["point"]; p != "before" && p != "torn" && p != "after" {
+			return bad(p)
+		}
+		in.emit(HostFault{Kind: "crashat", Args: args})
 	default:
 		return bad(kind)
 	}

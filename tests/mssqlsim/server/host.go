@@ -23,6 +23,7 @@ type host struct {
 	carry   func(engine.Effect) // carries out what is not the host's own; called by the applier
 	failed  func(error)         // the disk failed: the process has to end
 	rotate  int64               // bytes of log after which a snapshot is taken
+	crash   crashPoint
 	stopped chan struct{}
 	applier sync.WaitGroup
 
@@ -179,8 +180,19 @@ func (h *host) persist(batch []engine.Effect) error {
 	if len(payloads) == 0 {
 		return nil
 	}
+	crash := h.crash.due()
+	switch crash {
+	case "before":
+		return errCrash
+	case "torn":
+		h.store.tear(payloads[0])
+		return errCrash
+	}
 	if err := h.store.append(payloads...); err != nil {
 		return err
+	}
+	if crash == "after" {
+		return errCrash
 	}
 	for _, e := range batch {
 		if p, ok := e.(engine.Persist); ok {

@@ -38,9 +38,10 @@ type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 // transport is the endpoint side of an instance: its listener and its links. All methods
 // but the goroutines' own are called by the host's applier.
 type transport struct {
-	host *host
-	dial Dialer
-	log  func(string)
+	host  *host
+	dial  Dialer
+	gates []*gate
+	log   func(string)
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -53,9 +54,9 @@ type transport struct {
 	lastID   engine.LinkID // of accepted links: even
 }
 
-func newTransport(h *host, dial Dialer, log func(string)) *transport {
+func newTransport(h *host, dial Dialer, gates []*gate, log func(string)) *transport {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &transport{host: h, dial: dial, log: log, ctx: ctx, cancel: cancel, links: map[engine.LinkID]*link{}}
+	return &transport{host: h, dial: dial, gates: gates, log: log, ctx: ctx, cancel: cancel, links: map[engine.LinkID]*link{}}
 }
 
 // link is one connection to a peer.
@@ -249,6 +250,7 @@ func (t *transport) secure(ctx context.Context, raw net.Conn, client bool) (net.
 		InsecureSkipVerify:     true, //nolint:gosec // trust is by certificate in master, which the engine checks
 		SessionTicketsDisabled: true,
 	}
+	raw = &gatedConn{Conn: raw, gates: t.gates}
 	conn := tls.Server(raw, config)
 	if client {
 		conn = tls.Client(raw, config)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -54,6 +55,7 @@ type Server struct {
 	name      string
 	host      *host
 	transport *transport
+	gates     gates
 	sessions  sessions
 	log       *errorLog
 	listener  net.Listener
@@ -98,7 +100,7 @@ func Start(config Config) (*Server, error) {
 	if dial == nil {
 		dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
-	s.transport = newTransport(s.host, dial, func(text string) { s.log.line("Logon", text) })
+	s.transport = newTransport(s.host, dial, []*gate{&s.gates.process, &s.gates.links}, func(text string) { s.log.line("Logon", text) })
 
 	engineConfig := config.Engine
 	if engineConfig.Keys == nil {
@@ -159,7 +161,7 @@ func (s *Server) serve(ctx context.Context) error {
 			continue
 		}
 		server := tds.NewServer(logins{server: s, admin: l.admin}, config)
-		s.wait.Go(func() { _ = server.Serve(ctx, l.listener) })
+		s.wait.Go(func() { _ = server.Serve(ctx, gatedListener{Listener: l.listener, gates: []*gate{&s.gates.process}}) })
 	}
 	return nil
 }
@@ -194,12 +196,18 @@ func (s *Server) carry(e engine.Effect) {
 		s.sessions.kill(e)
 	case engine.LogLine:
 		s.log.write(e)
+	case engine.HostFault:
+		s.fault(e)
 	case engine.Exit:
 		s.end(Exit{Code: e.Code, Reason: e.Reason})
 	}
 }
 
 func (s *Server) diskFailed(err error) {
+	if errors.Is(err, errCrash) {
+		s.end(Exit{Code: 137, Reason: err.Error()})
+		return
+	}
 	s.log.line("Server", fmt.Sprintf("The log of the instance cannot be written: %v. The instance ends.", err))
 	s.end(Exit{Code: 1, Reason: "disk", Err: err})
 }
@@ -209,6 +217,8 @@ func (s *Server) diskFailed(err error) {
 func (s *Server) end(e Exit) {
 	s.once.Do(func() {
 		s.host.stop()
+		s.gates.process.release()
+		s.gates.links.release()
 		s.cancel()
 		s.transport.cancel()
 		s.exit <- e

@@ -2,9 +2,13 @@ package server_test
 
 import (
 	"context"
+	"crypto/x509"
 	"database/sql"
+	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -195,6 +199,180 @@ func TestCluster_ACutSecondaryIsDroppedAndReturns(t *testing.T) {
 	}
 	c.Heal(0, 2)
 	if err := server.AwaitSynchronized(ctx, r[0].DB, "ag1"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFaults_ACrashAtAnyPointOfAWriteKeepsWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{"before", "torn", "after"} {
+		t.Run("the process ends at the point "+point, func(t *testing.T) {
+			t.Parallel()
+			ctx := deadline(t)
+			c := server.StartCluster(t, 1, server.ClusterOptions{})
+			n := c.Nodes[0]
+			db := n.Open(t, nil)
+			exec(t, ctx, db, "CREATE DATABASE d")
+			exec(t, ctx, db, "CREATE TABLE d.dbo.t (id int NOT NULL PRIMARY KEY)")
+			exec(t, ctx, db, "EXEC mssqlsim.fault @kind = N'crashat', @point = N'"+point+"', @after = N'5'")
+			acknowledged := 0
+			for {
+				if _, err := db.ExecContext(ctx, fmt.Sprintf("INSERT INTO d.dbo.t VALUES (%d)", acknowledged)); err != nil {
+					break
+				}
+				acknowledged++
+			}
+			if acknowledged == 0 || acknowledged > 5 {
+				t.Errorf("%d rows were acknowledged before the crash", acknowledged)
+			}
+			if e := <-n.Server().Done(); e.Code != 137 {
+				t.Errorf("exit = %+v", e)
+			}
+			n.Kill()
+			if err := n.Start(); err != nil {
+				t.Fatal(err)
+			}
+			got := count(t, ctx, n.Open(t, nil), "SELECT COUNT(*) FROM d.dbo.t")
+			want := acknowledged
+			if point == "after" { // durable, but nobody was told
+				want++
+			}
+			if got != want {
+				t.Errorf("%d rows after the restart, want %d", got, want)
+			}
+		})
+	}
+}
+
+func TestFaults_AFrozenServerTakesConnectionsAndSaysNothing(t *testing.T) {
+	t.Parallel()
+	ctx := deadline(t)
+	c := server.StartCluster(t, 1, server.ClusterOptions{})
+	n := c.Nodes[0]
+	db := n.Open(t, nil)
+	frozen := make(chan error, 1)
+	began := time.Now()
+	go func() { // its own answer is held back too
+		_, err := db.ExecContext(ctx, "EXEC mssqlsim.fault @kind = N'freeze', @for = N'3s'")
+		frozen <- err
+	}()
+	if err := server.Poll(ctx, "the server accepts and says nothing", func(context.Context) (bool, error) {
+		raw, err := net.Dial("tcp", n.Server().Addr())
+		if err != nil {
+			return false, fmt.Errorf("the frozen server refuses connections: %w", err)
+		}
+		defer raw.Close()
+		if _, err := raw.Write([]byte{0x12, 1, 0, 14, 0, 0, 1, 0, 0xFF, 0, 0, 0, 0, 0}); err != nil {
+			return false, err
+		}
+		if err := raw.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+			return false, err
+		}
+		_, err = raw.Read(make([]byte, 1))
+		return errors.Is(err, os.ErrDeadlineExceeded), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-frozen; err != nil || time.Since(began) < 3*time.Second {
+		t.Errorf("the statement that froze the server came back after %v: %v", time.Since(began), err)
+	}
+	if err := server.Poll(ctx, "the server is back", func(ctx context.Context) (bool, error) {
+		err := n.Open(t, nil).PingContext(ctx)
+		return err == nil, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCluster_AnAttentionEndsABlockedCommit(t *testing.T) {
+	t.Parallel()
+	ctx := deadline(t)
+	c := server.StartCluster(t, 3, server.ClusterOptions{})
+	r := c.MakeGroup(t, server.Group{Databases: []string{"d"}})
+	exec(t, ctx, r[0].DB, "CREATE TABLE d.dbo.t (id int NOT NULL PRIMARY KEY)")
+	exec(t, ctx, r[0].DB, "ALTER AVAILABILITY GROUP ag1 SET (REQUIRED_SYNCHRONIZED_SECONDARIES_TO_COMMIT = 2)")
+	c.Nodes[2].Kill()
+	conn, err := r[0].DB.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// Cancelled by hand: the driver drops a connection whose context had a deadline.
+	cancelled, cancel := context.WithCancel(ctx)
+	defer time.AfterFunc(2*time.Second, cancel).Stop()
+	began := time.Now()
+	if _, err := conn.ExecContext(cancelled, "INSERT INTO d.dbo.t VALUES (1)"); !errors.Is(err, context.Canceled) {
+		t.Fatalf("INSERT without its quorum: %v", err)
+	}
+	if waited := time.Since(began); waited > 6*time.Second {
+		t.Errorf("the attention took %v", waited)
+	}
+	var one int
+	if err := conn.QueryRowContext(ctx, "SELECT 1").Scan(&one); err != nil {
+		t.Errorf("the connection is of no use after the attention: %v", err)
+	}
+}
+
+func TestCluster_ReadIntentIsRoutedToASecondary(t *testing.T) {
+	t.Parallel()
+	ctx := deadline(t)
+	c := server.StartCluster(t, 2, server.ClusterOptions{})
+	r := c.MakeGroup(t, server.Group{Databases: []string{"d"}})
+	exec(t, ctx, r[0].DB, fmt.Sprintf("ALTER AVAILABILITY GROUP ag1 MODIFY REPLICA ON N'mssql-1' WITH (SECONDARY_ROLE (READ_ONLY_ROUTING_URL = N'TCP://127.0.0.1:%d'))", c.Nodes[1].Port))
+	exec(t, ctx, r[0].DB, "ALTER AVAILABILITY GROUP ag1 MODIFY REPLICA ON N'mssql-0' WITH (PRIMARY_ROLE (READ_ONLY_ROUTING_LIST = (N'mssql-1')))")
+	for intent, want := range map[string]string{"ReadOnly": "mssql-1", "ReadWrite": "mssql-0"} {
+		var got string
+		db := c.Nodes[0].Open(t, url.Values{"database": {"d"}, "ApplicationIntent": {intent}})
+		if err := db.QueryRowContext(ctx, "SELECT @@SERVERNAME").Scan(&got); err != nil || got != want {
+			t.Errorf("a login with intent %s landed on %q, %v; want %s", intent, got, err, want)
+		}
+	}
+}
+
+// TestCluster_ASharedCertificate is the pattern of Microsoft's pages: one certificate
+// with its private key, exported and imported as bytes.
+func TestCluster_ASharedCertificate(t *testing.T) {
+	t.Parallel()
+	ctx := deadline(t)
+	c := server.StartCluster(t, 2, server.ClusterOptions{})
+	r := c.Replicas(t)
+	var public, private []byte
+	for i := range r {
+		exec(t, ctx, r[i].DB, "CREATE MASTER KEY ENCRYPTION BY PASSWORD = 'Mast3r;Key'")
+		exec(t, ctx, r[i].DB, "CREATE LOGIN dbm_login WITH PASSWORD = 'P33r;Login'")
+		exec(t, ctx, r[i].DB, "CREATE USER dbm_user FOR LOGIN dbm_login")
+	}
+	exec(t, ctx, r[0].DB, "CREATE CERTIFICATE dbm_certificate AUTHORIZATION dbm_user WITH SUBJECT = 'dbm'")
+	if err := r[0].DB.QueryRowContext(ctx, "SELECT CERTENCODED(CERT_ID('dbm_certificate')), CERTPRIVATEKEY(CERT_ID('dbm_certificate'), 'Pvk;Passw0rd')").Scan(&public, &private); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x509.ParseCertificate(public); err != nil {
+		t.Errorf("CERTENCODED is no X.509 certificate: %v", err)
+	}
+	exec(t, ctx, r[1].DB, fmt.Sprintf("CREATE CERTIFICATE dbm_certificate AUTHORIZATION dbm_user FROM BINARY = 0x%x WITH PRIVATE KEY (BINARY = 0x%x, DECRYPTION BY PASSWORD = 'Pvk;Passw0rd')", public, private))
+	for i := range r {
+		exec(t, ctx, r[i].DB, fmt.Sprintf("CREATE ENDPOINT hadr_endpoint STATE = STARTED AS TCP (LISTENER_PORT = %d) FOR DATABASE_MIRRORING (ROLE = ALL, AUTHENTICATION = CERTIFICATE dbm_certificate, ENCRYPTION = REQUIRED ALGORITHM AES)", r[i].EndpointPort))
+	}
+	exec(t, ctx, r[0].DB, "GRANT CONNECT ON ENDPOINT::hadr_endpoint TO dbm_login")
+	replica := func(i int) string {
+		return fmt.Sprintf("N'%s' WITH (ENDPOINT_URL = N'%s', AVAILABILITY_MODE = SYNCHRONOUS_COMMIT, FAILOVER_MODE = EXTERNAL, SEEDING_MODE = AUTOMATIC)", r[i].Name, r[i].EndpointURL)
+	}
+	exec(t, ctx, r[0].DB, "CREATE AVAILABILITY GROUP ag1 WITH (CLUSTER_TYPE = EXTERNAL) FOR REPLICA ON "+replica(0)+", "+replica(1))
+
+	// Without CONNECT on the second endpoint the first is not let in.
+	short, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if _, err := r[1].DB.ExecContext(short, "ALTER AVAILABILITY GROUP ag1 JOIN WITH (CLUSTER_TYPE = EXTERNAL)"); err == nil {
+		t.Fatal("JOIN went through although the primary may not connect")
+	}
+	exec(t, ctx, r[1].DB, "GRANT CONNECT ON ENDPOINT::hadr_endpoint TO dbm_login")
+	if err := server.Poll(ctx, "JOIN goes through", func(ctx context.Context) (bool, error) {
+		_, err := r[1].DB.ExecContext(ctx, "ALTER AVAILABILITY GROUP ag1 JOIN WITH (CLUSTER_TYPE = EXTERNAL)")
+		return err == nil || server.Number(err) == 41106, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.AwaitRole(ctx, r[1].DB, "SECONDARY"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -152,6 +152,7 @@ func (s *session) kill(err *engine.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isKill, s.killed = true, err
+	s.t.Kill()
 	if s.running {
 		s.cancel(errKilled)
 		return

@@ -168,6 +168,13 @@ func (s *store) append(payloads ...[]byte) error {
 	return nil
 }
 
+// tear writes half a frame, as a crash in the middle of a write leaves it.
+func (s *store) tear(payload []byte) {
+	b := appendFrame(nil, payload)
+	_, _ = s.f.Write(b[:len(b)/2])
+	_ = s.f.Sync()
+}
+
 // rotate starts a new generation whose snapshot is given.
 func (s *store) rotate(snapshot []byte) error {
 	next := s.gen + 1
