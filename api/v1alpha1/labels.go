@@ -35,6 +35,8 @@ const (
 	AnnotationDigest = Group + "/pod-digest"
 	// AnnotationApplied is the digest of what the controller last applied, on its other children.
 	AnnotationApplied = Group + "/applied"
+	// AnnotationRestart is on a pod: the id of the restart order that it was made for or after.
+	AnnotationRestart = Group + "/restart"
 	// AnnotationLastPod is on a data volume's claim: the newest pod that used it, and whether
 	// its end is proven (safety.md R8). A JSON document.
 	AnnotationLastPod = Group + "/last-pod"

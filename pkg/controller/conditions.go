@@ -64,8 +64,26 @@ func groupConditions(f groupFacts) map[string]verdict {
 	out[v1alpha1.ConditionRecoveryBlocked] = recoveryBlocked(f)
 	out[v1alpha1.ConditionPrimaryCutOff] = primaryCutOff(f)
 	out[v1alpha1.ConditionConfigurationCommitPending] = commitPending(f)
-	out[v1alpha1.ConditionDatabasesReady] = databasesReady(f)
+	if v, known := databasesReadyNow(f); known {
+		out[v1alpha1.ConditionDatabasesReady] = v
+	}
 	return out
+}
+
+// databasesReadyNow says whether anything is known at all: a database that was
+// everywhere is not missed because a replica could not be looked at.
+func databasesReadyNow(f groupFacts) (verdict, bool) {
+	v := databasesReady(f)
+	was := findCondition(f.Group.Status.Conditions, v1alpha1.ConditionDatabasesReady).Status
+	if v.status == metav1.ConditionTrue || was != metav1.ConditionTrue {
+		return v, true
+	}
+	for _, r := range f.Report.Snapshot.Replicas {
+		if r.Local.Reach != ag.ReachOK {
+			return v, false
+		}
+	}
+	return v, true
 }
 
 func configured(sc *scope, err error) verdict {

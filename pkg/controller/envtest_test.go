@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -35,8 +36,10 @@ var startAPIServer = sync.OnceValues(func() (*envtest.Environment, error) {
 	}
 	// As on clusters where owners may only be set by who may change them.
 	env.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-	_, err = env.Start()
-	return env, err
+	if _, err := env.Start(); err != nil {
+		return env, errors.Join(err, env.Stop())
+	}
+	return env, nil
 })
 
 func TestMain(m *testing.M) {

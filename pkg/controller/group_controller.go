@@ -77,6 +77,7 @@ func (r *GroupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 		return ctrl.Result{}, nil
 	}
 	sc := newScope(desired.ForGroup(group), group)
+	sc.restart = restartOrder(group)
 	errs := []error{groupConfig(group, sc), r.runPhases(ctx, sc)}
 	report, err := r.availability(ctx, sc, group)
 	errs = append(errs, err)

@@ -71,7 +71,16 @@ func checkGroup(g *v1alpha1.SQLServerAvailabilityGroup, sc *scope) {
 		sc.problem(Problem{Reason: v1alpha1.ReasonInvalidAnnotation, Message: err.Error() +
 			". Until it is readable nobody is promoted"})
 	}
-	if _, err := v1alpha1.ParseRequest(g.Annotations[v1alpha1.AnnotationRequest]); err != nil {
+	order, err := v1alpha1.ParseRequest(g.Annotations[v1alpha1.AnnotationRequest])
+	if err != nil {
 		sc.problem(Problem{Reason: v1alpha1.ReasonInvalidAnnotation, Message: err.Error() + ". It is not carried out"})
+	}
+	if order != nil {
+		switch order.Kind {
+		case v1alpha1.RequestFailover, v1alpha1.RequestRestart, v1alpha1.RequestRebootstrap:
+		default:
+			sc.problem(Problem{Reason: v1alpha1.ReasonInvalidAnnotation, Message: fmt.Sprintf(
+				"annotation %s orders %q, which this operator does not know: it is not carried out", v1alpha1.AnnotationRequest, order.Kind)})
+		}
 	}
 }

@@ -47,7 +47,11 @@ func (s *shared) replicaPod(ctx context.Context, sc *scope, replica string) erro
 		if p := diagnosePod(pod); p != nil {
 			sc.problem(*p)
 		}
-		if pod.Annotations[v1alpha1.AnnotationDigest] != sc.server.Digest(replica, sc.configDigest) {
+		due := restartDue(sc.restart, pod)
+		if due {
+			sc.restarts = append(sc.restarts, replica)
+		}
+		if due || pod.Annotations[v1alpha1.AnnotationDigest] != sc.server.Digest(replica, sc.configDigest) {
 			sc.outdated = append(sc.outdated, replica)
 		}
 	}
@@ -173,7 +177,7 @@ func (s *shared) createPod(ctx context.Context, sc *scope, replica string, plann
 	}
 	pod := sc.server.Pod(replica, desired.PodOptions{
 		OperatorImage: s.Settings.OperatorImage, OperatorPullPolicy: s.Settings.OperatorPullPolicy,
-		ConfigKey: configKey, ConfigDigest: sc.configDigest, Node: again.Node,
+		ConfigKey: configKey, ConfigDigest: sc.configDigest, Node: again.Node, Restart: restartID(sc.restart),
 	})
 	err = s.Create(ctx, pod, client.FieldOwner(fieldManager))
 	switch {

@@ -28,8 +28,13 @@ type scope struct {
 	// growing and cannotGrow are claims whose size is below the spec's.
 	growing    []string
 	cannotGrow []Problem
-	// outdated are replicas whose pod was made from older settings.
+	// outdated are replicas whose pod was made from older settings, or before the restart
+	// that was ordered.
 	outdated []string
+	// restart is the order to restart that is not carried out yet, or nil; restarts are
+	// the replicas that it still waits for.
+	restart  *v1alpha1.Request
+	restarts []string
 
 	again time.Duration
 }

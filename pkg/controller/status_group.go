@@ -13,7 +13,7 @@ import (
 )
 
 // groupStatus writes what was seen into the status. It is pure, and leaves alone
-// what the engine writes itself: memory, history, the answered request.
+// what the engine writes itself: memory, history, the answers to its own orders.
 func groupStatus(f groupFacts, s *v1alpha1.SQLServerAvailabilityGroupStatus) {
 	s.ObservedGeneration = f.Group.Generation
 	s.ReplicaStatuses = replicaStatuses(f)
@@ -21,6 +21,7 @@ func groupStatus(f groupFacts, s *v1alpha1.SQLServerAvailabilityGroupStatus) {
 	if f.Report != nil {
 		fillAuthority(f, s)
 	}
+	answerRestart(f.Scope, f.Now, s)
 	setConditions(&s.Conditions, f.Group.Generation, f.Now, groupConditions(f))
 	s.Phase, s.Reason = groupPhase(f, s.Conditions)
 }

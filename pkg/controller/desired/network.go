@@ -99,7 +99,9 @@ func port(name string, number int32, target string) corev1.ServicePort {
 }
 
 // PodDisruptionBudget lets one replica go at a time. A group of one, and an
-// instance, have none: a budget that never allows anything only blocks nodes.
+// instance, have none: a budget that never allows anything only blocks nodes. It
+// says how many must stay, as a number: how many may go can only be reckoned for
+// pods whose owner has a scale subresource.
 func (s Server) PodDisruptionBudget() *policyv1.PodDisruptionBudget {
 	if len(s.Replicas) < 2 {
 		return nil
@@ -108,8 +110,8 @@ func (s Server) PodDisruptionBudget() *policyv1.PodDisruptionBudget {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
 		ObjectMeta: s.meta(s.Name),
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: ptr.To(intstr.FromInt32(1)),
-			Selector:       &metav1.LabelSelector{MatchLabels: s.Selector()},
+			MinAvailable: ptr.To(intstr.FromInt(len(s.Replicas) - 1)),
+			Selector:     &metav1.LabelSelector{MatchLabels: s.Selector()},
 			// A replica that does not work protects nothing: it must not keep a node from being drained.
 			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
 		},

@@ -49,6 +49,8 @@ type PodOptions struct {
 	// ConfigKey is the instance manager's file in the ConfigMap; ConfigDigest changes
 	// with those of its settings that are not in the spec and need a restart.
 	ConfigKey, ConfigDigest string
+	// Restart is the id of the newest restart order; it is no part of the digest.
+	Restart string
 	// Node pins the pod to a node; empty leaves the choice to the scheduler. It is no
 	// part of the digest.
 	Node string
@@ -90,6 +92,9 @@ func (s Server) Pod(replica string, o PodOptions) *corev1.Pod {
 		},
 	}
 	pod.Annotations[v1alpha1.AnnotationDigest] = s.Digest(replica, o.ConfigDigest)
+	if o.Restart != "" {
+		pod.Annotations[v1alpha1.AnnotationRestart] = o.Restart
+	}
 	if o.Node != "" {
 		pin(&pod.Spec, o.Node)
 	}

@@ -1,0 +1,81 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+)
+
+// restartOrder is the order to restart in the resource's annotation, while it is not
+// answered. An unreadable one is shown by phaseInputs.
+func restartOrder(g *v1alpha1.SQLServerAvailabilityGroup) *v1alpha1.Request {
+	r, err := v1alpha1.ParseRequest(g.Annotations[v1alpha1.AnnotationRequest])
+	if err != nil || r == nil || r.Kind != v1alpha1.RequestRestart || answered(g, r.ID) {
+		return nil
+	}
+	return r
+}
+
+func answered(g *v1alpha1.SQLServerAvailabilityGroup, id string) bool {
+	if m := g.Status.Memory; m != nil && m.HandledRequest == id {
+		return true
+	}
+	last := g.Status.LastRequest
+	return last != nil && last.ID == id && last.Result != v1alpha1.RequestRunning
+}
+
+// restartDue tells whether the order still waits for this pod to be made anew.
+func restartDue(order *v1alpha1.Request, pod *corev1.Pod) bool {
+	if order == nil || order.Target != "" && order.Target != pod.Name {
+		return false
+	}
+	return pod.Annotations[v1alpha1.AnnotationRestart] != order.ID
+}
+
+func restartID(order *v1alpha1.Request) string {
+	if order == nil {
+		return ""
+	}
+	return order.ID
+}
+
+// answerRestart writes how the order stands into the status. It is done when every
+// pod that it names was made for it and is ready.
+func answerRestart(sc *scope, now time.Time, s *v1alpha1.SQLServerAvailabilityGroupStatus) {
+	order := sc.restart
+	if order == nil {
+		return
+	}
+	answer := v1alpha1.LastRequestStatus{ID: order.ID, Kind: string(order.Kind), Target: order.Target}
+	waits := slices.Clone(sc.restarts)
+	for _, name := range sc.server.Replicas {
+		pod := sc.pods[name]
+		if (order.Target == "" || order.Target == name) && !slices.Contains(waits, name) && !podReady(pod) {
+			waits = append(waits, name)
+		}
+	}
+	switch {
+	case order.Target != "" && !slices.Contains(sc.server.Replicas, order.Target):
+		answer.Result, answer.Reason = v1alpha1.RequestRefused, "UnknownReplica"
+		answer.Message = fmt.Sprintf("there is no replica %s", order.Target)
+	case len(waits) > 0:
+		answer.Result = v1alpha1.RequestRunning
+		answer.Message = fmt.Sprintf("still to restart: %v", waits)
+	default:
+		answer.Result, answer.Message = v1alpha1.RequestDone, "restarted"
+	}
+	if answer.Result != v1alpha1.RequestRunning {
+		at := metav1.NewTime(now)
+		answer.CompletedAt = &at
+		if s.Memory == nil {
+			s.Memory = &v1alpha1.MemoryStatus{}
+		}
+		s.Memory.HandledRequest = order.ID
+	}
+	s.LastRequest = &answer
+}
