@@ -6,11 +6,9 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strconv"
 	"sync"
 	"time"
 
-	"github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/lease"
@@ -157,7 +155,7 @@ func (h handler) Failsafe(_ context.Context, r managerapi.FailsafeRequest) (mana
 	var own lease.Follows
 	if v.localKnown {
 		own = lease.Follows{Role: v.local.role, GroupID: v.local.groupID}
-		if v.local.role == ag.RoleSecondary && v.local.connected[lower(v.local.primary)] {
+		if v.local.role == ag.RoleSecondary { // of a resolving replica the view may be stale (FG 3.5)
 			own.Primary = v.local.primary
 		}
 	}
@@ -195,7 +193,7 @@ type rememberingDialer struct {
 }
 
 func (d *rememberingDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(address)
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +212,7 @@ func (d *rememberingDialer) dial(ctx context.Context, network, address string) (
 	if ip == "" {
 		return nil, err
 	}
-	return d.dialer.DialContext(ctx, network, net.JoinHostPort(ip, strconv.Itoa(v1alpha1.PortManager)))
+	return d.dialer.DialContext(ctx, network, net.JoinHostPort(ip, port))
 }
 
 // resolveTimeout leaves most of a call's time for the call.

@@ -327,6 +327,10 @@ func (m *manager) stopInput(began, stopping time.Duration, handover bool) lease.
 		s := m.authority.get()
 		in.Holder = s.Record != nil && s.Record.Holder.Same(s.Self)
 		in.APIAway = now - v.apiOK
+		if s.Record != nil && m.needed(s.Record.Operation) {
+			// The hand-over still asks this server: it goes on as if it were primary.
+			in.Holder, in.Server.Role = true, ag.RolePrimary
+		}
 	}
 	for _, r := range m.cfg.Replicas {
 		if r.Mode == ag.ModeSynchronous && r.Name != m.id.Pod {
@@ -334,6 +338,14 @@ func (m *manager) stopInput(began, stopping time.Duration, handover bool) lease.
 		}
 	}
 	return in
+}
+
+// needed tells whether an operation that moves the primary away from here still needs
+// this server. After OFFLINE its numbers are compared with the target's (R20), and until
+// the target is PRIMARY it is the complete copy that is promoted again when the target fails.
+func (m *manager) needed(op *ag.Operation) bool {
+	return op != nil && op.Phase != ag.PhasePublishing &&
+		(equalName(op.From, m.id.Pod) || equalName(op.Target, m.id.Pod))
 }
 
 // killPatience is how long a killed process may take to go. One that hangs in the

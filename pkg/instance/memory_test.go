@@ -128,8 +128,11 @@ func TestFailsafe_AnswersByWhatTheOwnServerFollows(t *testing.T) {
 		{"a secondary of the asker", func(*bench, *localState, *managerapi.FailsafeRequest) {}, true, ""},
 		{"a secondary that lost its primary", func(_ *bench, l *localState, _ *managerapi.FailsafeRequest) { l.primary = "" }, true, ""},
 		{"a secondary of another primary", func(_ *bench, l *localState, _ *managerapi.FailsafeRequest) {
-			l.primary, l.connected = "AG1-2", map[string]bool{"ag1-2": true}
+			l.primary = "AG1-2"
 		}, false, "follows AG1-2"},
+		{"a resolving replica, whatever it says of a primary", func(_ *bench, l *localState, _ *managerapi.FailsafeRequest) {
+			l.role, l.primary = ag.RoleResolving, "AG1-0"
+		}, true, ""},
 		{"a PRIMARY itself", func(_ *bench, l *localState, _ *managerapi.FailsafeRequest) { l.role = ag.RolePrimary }, false, "PRIMARY itself"},
 		{"another resource", func(_ *bench, _ *localState, r *managerapi.FailsafeRequest) { r.AGUID = "other" }, false, "another resource"},
 		{"another group", func(_ *bench, _ *localState, r *managerapi.FailsafeRequest) { r.GroupID = "other" }, false, "another group"},
@@ -150,7 +153,7 @@ func TestFailsafe_AnswersByWhatTheOwnServerFollows(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, t.TempDir())
 			local := localState{
-				role: ag.RoleSecondary, groupID: "GROUP-1", primary: "AG1-1", connected: map[string]bool{"ag1-1": true},
+				role: ag.RoleSecondary, groupID: "GROUP-1", primary: "AG1-1",
 			}
 			r := managerapi.FailsafeRequest{AGUID: b.m.cfg.UID, GroupID: "group-1", Epoch: 5, Holder: asker}
 			tt.change(b, &local, &r)

@@ -267,8 +267,8 @@ func (m *manager) judge(local *localState) {
 		return
 	}
 	if !in.RemainingKnown {
-		if local != nil && (local.leaseOff || local.role == ag.RoleNone) {
-			// Nothing remains to be looked at after a clock jump.
+		if local != nil && (local.leaseOff || local.role != ag.RolePrimary) {
+			// No write lease is in force that a clock jump could have made longer.
 			m.change(func(s lease.State) lease.State { s.JumpUnchecked = false; return s })
 		}
 		return

@@ -78,8 +78,9 @@ type container struct {
 	log []string
 }
 
-// newContainer prepares volume, secrets and configuration of a group of one replica.
-func newContainer(t *testing.T) *container {
+// newContainer prepares volume, secrets and configuration of a group of so many
+// replicas; the server's own group has the first one only.
+func newContainer(t *testing.T, replicas int) *container {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("runs real processes for about a minute")
@@ -89,7 +90,7 @@ func newContainer(t *testing.T) *container {
 	g := &v1alpha1.SQLServerAvailabilityGroup{}
 	g.Namespace, g.Name, g.UID = namespace, group, agUID
 	g.Spec.AcceptEula, g.Spec.Edition, g.Spec.Port, g.Spec.EndpointPort = "Y", "Developer", c.port, freePort(t)
-	g.Spec.Replicas = []v1alpha1.AGReplicaSpec{{}}
+	g.Spec.Replicas = make([]v1alpha1.AGReplicaSpec, replicas)
 	g.Spec.AutomaticFailover.Timing.Profile = v1alpha1.TimingFast
 	g.Spec.AutomaticFailover.HealthCheckFailures = 2
 	g.Spec.TerminationGracePeriodSeconds = 20
@@ -317,12 +318,14 @@ func (c *container) primary() mssql.Conn {
 	now.Operation, now.LastPrimary = nil, replica
 	now.Rule = ag.CommitRule{Number: 1, Set: []ag.Member{{Replica: replica}}}
 	c.api.put(c.t, now)
+	before := c.api.renewed()
+	c.eventually("the grant is used", func() bool { return c.api.renewed() > before })
 	return conn
 }
 
 func TestManager_HoldsBothLeasesOfARealServer(t *testing.T) {
 	t.Parallel()
-	c := newContainer(t)
+	c := newContainer(t, 1)
 	c.start()
 	conn := c.primary()
 	// Three times as long as the write lease lasts.
@@ -371,7 +374,7 @@ func TestManager_HoldsBothLeasesOfARealServer(t *testing.T) {
 
 func TestManager_WithoutProofItsServerStopsWriting(t *testing.T) {
 	t.Parallel()
-	c := newContainer(t)
+	c := newContainer(t, 1)
 	c.start()
 	conn := c.primary()
 	c.eventually("the Lease is renewed", func() bool { return c.api.renewed() > 3 })
@@ -394,7 +397,7 @@ func TestManager_WithoutProofItsServerStopsWriting(t *testing.T) {
 
 func TestManager_KillsAFrozenPrimary(t *testing.T) {
 	t.Parallel()
-	c := newContainer(t)
+	c := newContainer(t, 1)
 	c.start()
 	c.primary()
 	if err := syscall.Kill(c.server(), syscall.SIGSTOP); err != nil {
@@ -415,7 +418,7 @@ func TestManager_KillsAFrozenPrimary(t *testing.T) {
 
 func TestManager_ServersEndEndsTheContainer(t *testing.T) {
 	t.Parallel()
-	c := newContainer(t)
+	c := newContainer(t, 1)
 	c.start()
 	c.primary()
 	if err := syscall.Kill(c.server(), syscall.SIGKILL); err != nil {
@@ -428,5 +431,34 @@ func TestManager_ServersEndEndsTheContainer(t *testing.T) {
 	c.eventually("the server is ready again", func() bool { code, _ := c.probe("/ready"); return code == http.StatusOK })
 	if role, _ := c.role(c.session()); role != ag.RoleResolving {
 		t.Errorf("a restarted server is %s", role)
+	}
+}
+
+func TestManager_HandsOverBeforeItStops(t *testing.T) {
+	t.Parallel()
+	c := newContainer(t, 2)
+	c.start()
+	conn := c.primary()
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	c.eventually("it waits for the hand-over", func() bool { return c.field("step") == "WaitForHandover" })
+	before := c.api.renewed()
+	c.eventually("both leases are still renewed", func() bool { return c.api.renewed() > before+2 })
+	now := c.api.record()
+	now.Operation = &ag.Operation{ID: "2", Kind: ag.OperationHandover, Phase: ag.PhaseDemoting, From: replica, Target: "ag1-1"}
+	c.api.put(t, now)
+	c.exec(conn, tsql.Offline(tsql.Guard{Group: group, Roles: []ag.Role{ag.RolePrimary}}))
+	c.eventually("the group is offline here", func() bool { r, _ := c.role(conn); return r == ag.RoleResolving })
+	before = c.api.renewed()
+	c.eventually("it goes on while its numbers may be asked for", func() bool { return c.api.renewed() > before+1 })
+	if role, _ := c.role(conn); role != ag.RoleResolving {
+		t.Errorf("the server is %s", role)
+	}
+	now = c.api.record()
+	now.Operation.Phase, now.Epoch, now.Holder = ag.PhasePublishing, 2, ag.Run{Replica: "ag1-1", PodUID: "other", Nonce: "n"}
+	c.api.put(t, now)
+	if code := c.ended(); code != instance.ExitClean {
+		t.Errorf("exit code %d", code)
 	}
 }
