@@ -19,6 +19,9 @@ type ServerState struct {
 	Certificates  []*Certificate
 	Endpoint      *MirroringEndpoint
 	PendingName   string // sp_addserver: takes effect at the next start
+	Unregistered  bool   // sp_dropserver, and no sp_addserver since
+	// Configured and Running are the options of sp_configure by configuration_id.
+	Configured, Running map[int]int64
 }
 
 // MasterKey is the database master key of master.

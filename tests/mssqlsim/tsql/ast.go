@@ -124,8 +124,6 @@ type query struct {
 	order         []orderItem
 	offset, fetch expr
 	line          int
-	// recursive and other facts that binding finds are not kept here: the tree is shared.
-	plan planCache
 }
 
 type cte struct {

@@ -95,13 +95,6 @@ type binder struct {
 	viewDepth int
 }
 
-// dep is something that a bound statement depends on; see plan reuse in plan.go.
-type dep struct {
-	variable string
-	typ      sqltypes.Type
-	table    *resolved
-}
-
 func equalName(a, b string) bool { return sqltypes.EqualText(a, b) }
 
 // column resolves a column reference.

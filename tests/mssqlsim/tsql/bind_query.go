@@ -21,8 +21,6 @@ type boundQuery struct {
 	// assigns tells that the query only sets variables: it emits a nil row per row.
 	assigns bool
 	into    *objName
-	deps    []dep
-	db      engine.DatabaseID
 }
 
 // each runs the query; emit may return errStop.

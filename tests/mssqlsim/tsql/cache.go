@@ -3,11 +3,7 @@ package tsql
 import (
 	"container/list"
 	"sync"
-	"sync/atomic"
 )
-
-// planCache holds the bound form of one query of the shared tree; see binding.
-type planCache struct{ p atomic.Pointer[boundQuery] }
 
 // batchCache keeps parsed batches by text, least recently used first out.
 type batchCache struct {

@@ -334,12 +334,14 @@ func (ex *exec) try(s *tryStmt) (signal, error) {
 func (ex *exec) condition(x expr) (bool, error) {
 	res := isFalse
 	err := ex.do(func() error {
-		b := &binder{ex: ex}
-		c, err := b.cond(nil, x)
+		p, err := ex.planFor(x, func(b *binder, p *plan) (err error) {
+			p.c, err = b.cond(nil, x)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		res, err = c(&frame{ex: ex})
+		res, err = p.c(&frame{ex: ex})
 		return err
 	})
 	return res == isTrue, err
@@ -351,12 +353,14 @@ func (ex *exec) scalar(x expr) (v value, err error) {
 		return l.v, nil
 	}
 	err = ex.do(func() error {
-		b := &binder{ex: ex}
-		e, err := b.expr(nil, x)
+		p, err := ex.planFor(x, func(b *binder, p *plan) (err error) {
+			p.e, err = b.expr(nil, x)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		v, err = e.eval(&frame{ex: ex})
+		v, err = p.e.eval(&frame{ex: ex})
 		return err
 	})
 	return v, err

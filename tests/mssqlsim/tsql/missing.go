@@ -13,5 +13,3 @@ func (ex *exec) restore(s *restoreStmt) error {
 func (ex *exec) credential(s *credentialStmt) error {
 	return errUnsupported(s.verb + " CREDENTIAL")
 }
-
-func (ex *exec) spServer(name string, _ []arg) error { return errUnsupported(name) }

@@ -142,7 +142,7 @@ func (b *binder) tableName(sc *scope, t *tableName) (*fromNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.deps = append(b.deps, dep{table: r})
+	b.deps = append(b.deps, dep{obj: o, table: r})
 	src := &source{alias: alias, db: r.dbName, schema: r.schema, name: r.name, cols: r.cols}
 	if t.alias != "" {
 		src.name = ""

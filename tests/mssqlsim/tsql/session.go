@@ -93,7 +93,7 @@ type Session struct {
 	broken    atomic.Bool
 	random    uint64
 	views     map[string]*sysView
-	config    map[int]int64
+	plans     map[any]*plan
 
 	// Limit bounds the statements of one request, and its rows to a hundred times that; 0 means no
 	// bound. Exceeding it is ErrStatementLimit.

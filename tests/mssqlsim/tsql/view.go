@@ -60,11 +60,16 @@ func view[T any](schema, name string, fetch func(ex *exec, db engine.DatabaseID)
 			if err != nil {
 				return nil, err
 			}
+			// columns behind the last one that is used are left out of the rows
+			n := len(have)
+			for used != nil && n > 1 && !used[n-1] {
+				n--
+			}
 			rows := make([]engine.Row, len(l))
-			all := make([]value, len(l)*len(have))
+			all := make([]value, len(l)*n)
 			for i := range l {
-				r := all[i*len(have) : (i+1)*len(have) : (i+1)*len(have)]
-				for j := range have {
+				r := all[i*n : (i+1)*n : (i+1)*n]
+				for j := range n {
 					if used == nil || used[j] {
 						r[j] = have[j].get(&l[i])
 					}

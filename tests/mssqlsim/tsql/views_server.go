@@ -224,7 +224,12 @@ func serverViews() []viewMaker {
 			small("state", func(r *lst) int { return int(r.State) }), nv("state_desc", 16, func(r *lst) string { return r.StateDesc }),
 			datetime("start_time", func(r *lst) time.Time { return r.StartTime }),
 		),
-		view("sys", "servers", func(ex *exec, _ engine.DatabaseID) ([]server, error) { return []server{{ex.in.ServerName()}}, nil },
+		view("sys", "servers", func(ex *exec, _ engine.DatabaseID) ([]server, error) {
+			if n := ex.in.RegisteredName(); n != "" {
+				return []server{{n}}, nil
+			}
+			return nil, nil
+		},
 			fixed[server]("server_id", sqltypes.NewInt(0)), sysname("name", func(r *server) string { return r.name }),
 			fixed[server]("product", sqltypes.NewSysName("SQL Server")), fixed[server]("provider", sqltypes.NewSysName("MSOLEDBSQL")),
 			nv("data_source", 4000, func(r *server) string { return r.name }), nullCol[server]("location", sqltypes.TNVarChar(4000)),
@@ -235,7 +240,7 @@ func serverViews() []viewMaker {
 		view("sys", "configurations", func(ex *exec, _ engine.DatabaseID) ([]option, error) {
 			var l []option
 			for _, o := range ex.configuration() {
-				l = append(l, option{o.id, o.name, o.value, o.min, o.max, o.value, o.dynamic, o.advanced, o.name})
+				l = append(l, option{o.id, o.name, o.value, o.min, o.max, o.running, o.dynamic, o.advanced, o.name})
 			}
 			return l, nil
 		},
