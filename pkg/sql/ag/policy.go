@@ -38,8 +38,6 @@ type Policy struct {
 	// Initialized: the group was made once; never bootstrap again.
 	Initialized bool     `json:"initialized,omitempty"`
 	Databases   []string `json:"databases,omitempty"`
-	// EndpointPort is the port of the mirroring endpoints.
-	EndpointPort int32 `json:"endpointPort,omitempty"`
 }
 
 // ReplicaPolicy is one replica of the spec.

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -107,9 +110,24 @@ func (s *Setup) makeEndpoint(ctx context.Context, r *Report, replica *ag.Replica
 			return err
 		}
 	}
+	address := replicaOf(r.Policy, replica.Name).URL
+	port, err := portOf(address)
+	if err != nil {
+		return &ag.Error{Kind: ag.ErrGuard, Message: fmt.Sprintf("the endpoint URL %q of %s names no port: %v", address, replica.Name, err)}
+	}
 	return c.Exec(ctx, tsql.CreateEndpoint(tsql.Endpoint{
-		Name: endpointName, Port: r.Policy.EndpointPort, Certificate: name, Witness: replica.Local.Express,
+		Name: endpointName, Port: port, Certificate: name, Witness: replica.Local.Express,
 	}))
+}
+
+// portOf is the port in TCP://host:port, at which the peers will look for the endpoint.
+func portOf(endpointURL string) (int32, error) {
+	u, err := url.Parse(endpointURL)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	return int32(n), err
 }
 
 // password makes one that satisfies every policy and that nobody needs to know.

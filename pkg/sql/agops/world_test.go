@@ -70,7 +70,7 @@ type database struct {
 func newWorld(replicas int, databases ...string) *world {
 	w := &world{clock: clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
 	w.policy = ag.Policy{
-		Group: "ag1", UID: "uid-1", External: true, AutoFailover: true, EndpointPort: 5022, K: -1,
+		Group: "ag1", UID: "uid-1", External: true, AutoFailover: true, K: -1,
 		Threshold: 30 * time.Second, SwitchoverMax: time.Minute, RelaxAfter: 15 * time.Second, Databases: databases,
 		Timing: ag.Timing{Renew: 2 * time.Second, Call: 1500 * time.Millisecond, A: 5500 * time.Millisecond, Q: 2 * time.Second, L: 15 * time.Second, M: 1500 * time.Millisecond},
 	}

@@ -43,7 +43,6 @@ func Policy(g *v1alpha1.SQLServerAvailabilityGroup) (ag.Policy, error) {
 		Handover:      g.Spec.PreStopFailover.Enabled == nil || *g.Spec.PreStopFailover.Enabled,
 		HandoverMax:   seconds(g.Spec.PreStopFailover.TimeoutSeconds),
 		Initialized:   g.Status.InitializationComplete,
-		EndpointPort:  g.Spec.EndpointPort,
 	}
 	if k := g.Spec.RequiredSynchronizedSecondariesToCommit; k != nil {
 		p.K, p.Required = *k, true
