@@ -118,7 +118,7 @@ func (e *Engine) Step(ctx context.Context, key ag.Key) (Report, error) {
 			return r, conflict(&r, err)
 		}
 	}
-	if !r.Memory.Initialized || !loaded.Policy.External {
+	if !r.Memory.Initialized {
 		return r, e.stepSetup(ctx, &r)
 	}
 	in := decide.Input{

@@ -104,7 +104,10 @@ func (x SQLExecutor) promote(ctx context.Context, pass Pass, a ag.Promote) *ag.E
 	if a.Guard.Role != ag.RoleUnknown {
 		roles = []ag.Role{a.Guard.Role}
 	}
-	q := pass.Policy.Timing.Q
+	q, lease := pass.Policy.Timing.Q, a.Lease
+	if !pass.Policy.External {
+		lease = 0 // the group has none (FG 1.1)
+	}
 	return x.with(ctx, pass, a.Replica, a.Guard, statementTimeout, func(ctx context.Context, c mssql.Conn) error {
 		server, err := serverTime(ctx, c)
 		if err != nil {
@@ -115,7 +118,7 @@ func (x SQLExecutor) promote(ctx context.Context, pass Pass, a ag.Promote) *ag.E
 			return &ag.Error{Kind: ag.ErrExpired, Message: fmt.Sprintf("promote %s: more than %s since the swap: nothing was sent", a.Replica, q)}
 		}
 		guard := tsql.Guard{Group: pass.Policy.Group, Until: server.Add(left), Roles: roles, Sequence: a.Guard.Sequence}
-		err = mssql.ExecGuarded(ctx, c, tsql.Failover(guard, a.Lease, a.Force))
+		err = mssql.ExecGuarded(ctx, c, tsql.Failover(guard, lease, a.Force))
 		if e := mssql.AsError(err); e != nil && e.Kind == ag.ErrMsg && tsql.LeaseTolerated(e.All) {
 			return nil
 		}

@@ -31,17 +31,17 @@ func planGroup(d *draftPlan, p ag.Policy, m ag.Memory, snap ag.Snapshot, auth ag
 		planCreation(d, p, snap, auth)
 	case len(primaries) == 1:
 		planConfirmation(d, p, snap, auth, primaries[0])
-	case p.External && auth.Exists && !creating(auth):
+	case auth.Exists && !creating(auth):
 		// The record says that the group was made; only the status has forgotten it.
 		d.steps = append(d.steps, SetupStep{kind: stepInitialized, replica: members[0].Name})
 	case len(primaries) > 1:
 		d.block(reasonNoPrimary, "", "%s say PRIMARY of group %s and there is no record of which one it is: take all but one offline", names(primaries), p.Group)
-	case p.External && auth.Exists && createdLongAgo(m, auth, members[0].Name, now):
+	case auth.Exists && createdLongAgo(m, auth, members[0].Name, now):
 		// The first primary restarted before anybody saw it PRIMARY: it is the last
 		// primary by the record, and the decision promotes it again.
 		next := finished(auth, auth.Holder.Replica, members[0].Local.GroupID)
 		d.steps = append(d.steps, SetupStep{kind: stepConfirm, replica: auth.Holder.Replica, next: &next})
-	case p.External && auth.Exists:
+	case auth.Exists:
 		d.wait("%s is coming up as the primary of the new group", auth.Holder.Replica)
 	default:
 		d.block(reasonNoPrimary, members[0].Name, "group %s exists on %s, nobody is PRIMARY and there is no record of who was: promote the right replica by hand, then it is adopted", p.Group, names(members))
@@ -89,17 +89,15 @@ func planCreation(d *draftPlan, p ag.Policy, snap ag.Snapshot, auth ag.Authority
 		d.steps = append(d.steps, SetupStep{kind: stepEndpoints})
 		return
 	}
-	if p.External {
-		run, ok := runOf(first)
-		if !ok {
-			d.wait("the instance manager of %s does not answer: %s", first.Name, orUnknown(first.Manager.Error))
-			return
-		}
-		if !auth.Exists || !auth.Holder.Same(run) || !creating(auth) {
-			next := firstGrant(p, snap, auth, run)
-			d.steps = append(d.steps, SetupStep{kind: stepGrant, replica: first.Name, next: &next})
-			return
-		}
+	run, ok := runOf(first)
+	if !ok {
+		d.wait("the instance manager of %s does not answer: %s", first.Name, orUnknown(first.Manager.Error))
+		return
+	}
+	if !auth.Exists || !auth.Holder.Same(run) || !creating(auth) {
+		next := firstGrant(p, snap, auth, run)
+		d.steps = append(d.steps, SetupStep{kind: stepGrant, replica: first.Name, next: &next})
+		return
 	}
 	d.steps = append(d.steps, SetupStep{kind: stepCreate, replica: first.Name})
 }
@@ -169,8 +167,6 @@ func planConfirmation(d *draftPlan, p ag.Policy, snap ag.Snapshot, auth ag.Autho
 	switch {
 	case p.External != primary.Local.External:
 		d.block(reasonNotInitialized, primary.Name, "group %s exists on %s with another cluster type than the spec's: it cannot be changed", p.Group, primary.Name)
-	case !p.External:
-		d.steps = append(d.steps, SetupStep{kind: stepInitialized, replica: primary.Name})
 	case auth.Exists && creating(auth):
 		next := finished(auth, primary.Name, primary.Local.GroupID)
 		d.steps = append(d.steps, SetupStep{kind: stepConfirm, replica: primary.Name, next: &next})
@@ -225,7 +221,7 @@ func adopted(p ag.Policy, snap ag.Snapshot, auth ag.Authority, primary *ag.Repli
 // planMembers plans what is missing of members and databases. It acts only beside an
 // undisputed primary that holds the record, and never while an operation runs.
 func planMembers(d *draftPlan, p ag.Policy, snap ag.Snapshot, auth ag.Authority) {
-	primary := undisputed(p, snap, auth)
+	primary := undisputed(snap, auth)
 	if primary == nil {
 		d.wait("there is no undisputed primary now")
 		return
@@ -235,7 +231,7 @@ func planMembers(d *draftPlan, p ag.Policy, snap ag.Snapshot, auth ag.Authority)
 		if r.Name != primary.Name {
 			planMember(d, primary, r)
 		}
-		planLeave(d, p, snap, auth, primary, r)
+		planLeave(d, snap, auth, primary, r)
 	}
 	if c := configuredAs(primary, primary.Name); c != nil && c.Readable != primary.Readable {
 		d.steps = append(d.steps, SetupStep{kind: stepReadable, replica: primary.Name})
@@ -247,17 +243,14 @@ func planMembers(d *draftPlan, p ag.Policy, snap ag.Snapshot, auth ag.Authority)
 }
 
 // undisputed is the one replica that says PRIMARY, when the record agrees and is at rest.
-func undisputed(p ag.Policy, snap ag.Snapshot, auth ag.Authority) *ag.Replica {
+func undisputed(snap ag.Snapshot, auth ag.Authority) *ag.Replica {
 	primaries := snap.Primaries()
 	if len(primaries) != 1 {
 		return nil
 	}
 	primary := snap.Find(primaries[0])
-	if p.External {
-		run, ok := runOf(primary)
-		if !auth.Exists || auth.Operation != nil || !ok || !auth.Holder.Same(run) {
-			return nil
-		}
+	if run, ok := runOf(primary); !ok || !auth.Exists || auth.Operation != nil || !auth.Holder.Same(run) {
+		return nil
 	}
 	return primary
 }
@@ -296,9 +289,9 @@ func planMember(d *draftPlan, primary, r *ag.Replica) {
 
 // planLeave takes a replica that is not synchronous any more out of the recorded set,
 // once at least k of those that remain are SYNCHRONIZED (R17).
-func planLeave(d *draftPlan, p ag.Policy, snap ag.Snapshot, auth ag.Authority, primary, r *ag.Replica) {
+func planLeave(d *draftPlan, snap ag.Snapshot, auth ag.Authority, primary, r *ag.Replica) {
 	c := configuredAs(primary, r.Name)
-	if !p.External || c == nil || c.Mode == ag.ModeSynchronous || !auth.Rule.Has(r.Name) {
+	if c == nil || c.Mode == ag.ModeSynchronous || !auth.Rule.Has(r.Name) {
 		return
 	}
 	inStep := 0

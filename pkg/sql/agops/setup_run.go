@@ -140,7 +140,7 @@ func (s *Setup) changeMember(ctx context.Context, store Store, r *Report, step S
 		return SetupResult{}, err
 	}
 	result := SetupResult{}
-	if r.Policy.External && step.mode == ag.ModeSynchronous {
+	if step.mode == ag.ModeSynchronous {
 		made, err := s.enter(ctx, store, r, step, false)
 		if err != nil {
 			return result, err
@@ -182,7 +182,7 @@ func (s *Setup) join(ctx context.Context, store Store, r *Report, step SetupStep
 		return SetupResult{}, err
 	}
 	result := SetupResult{}
-	if r.Policy.External && step.mode == ag.ModeSynchronous {
+	if step.mode == ag.ModeSynchronous {
 		now := member(r.Snapshot, step.replica)
 		recorded := slices.ContainsFunc(r.Authority.Rule.Set, func(m ag.Member) bool { return m == now })
 		if !recorded {

@@ -270,30 +270,3 @@ func TestAReplicaThatIsAddedLaterEntersTheRecordBeforeTheGroup(t *testing.T) {
 		t.Errorf("recorded at %d, added at %d: %q", record, add, w.log)
 	}
 }
-
-func TestPlannedFailoverMovesThePrimary(t *testing.T) {
-	t.Parallel()
-	w := newWorld(3, "app")
-	e := w.engine()
-	settle(t, w, e, 60)
-	w.auth.Rule.K = 1
-	w.request = &ag.Request{ID: "move", Kind: "failover", Target: "ag1-1"}
-	w.log = nil
-	for range 60 {
-		r, err := e.Step(context.Background(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if w.memory.HandledRequest == "move" && w.auth.Operation == nil {
-			break
-		}
-		w.clock.Step(max(r.Next, time.Second))
-	}
-	if p := w.primary(); p == nil || p.name != "ag1-1" || w.auth.Holder.Replica != "ag1-1" {
-		t.Fatalf("holder %q\n%s\n%+v", w.auth.Holder.Replica, strings.Join(w.log, "\n"), w.memory)
-	}
-	offline, failover := index(w, "ag1-0: OFFLINE"), index(w, "ag1-1: FAILOVER")
-	if offline < 0 || failover < offline {
-		t.Errorf("OFFLINE at %d, FAILOVER at %d", offline, failover)
-	}
-}

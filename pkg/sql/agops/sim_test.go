@@ -131,7 +131,9 @@ func (b *bench) renew(ctx context.Context, i int) {
 	}
 }
 
-func (b *bench) nonce(i int) string { return fmt.Sprintf("%s-run-%d", b.cluster.Nodes[i].Name, b.runs[i]) }
+func (b *bench) nonce(i int) string {
+	return fmt.Sprintf("%s-run-%d", b.cluster.Nodes[i].Name, b.runs[i])
+}
 func (b *bench) container(i int) string {
 	return fmt.Sprintf("containerd://%s-%d", b.cluster.Nodes[i].Name, b.runs[i])
 }
@@ -338,4 +340,28 @@ func TestOnServersAGroupIsMadeMovedAndSurvivesItsPrimary(t *testing.T) {
 	})
 	b.start(1)
 	b.until("the old primary's return", e, 120*time.Second, inStep(r.Snapshot.Primaries()[0]))
+}
+
+func TestOnServersAGroupOfClusterTypeNoneIsMadeAndMoved(t *testing.T) {
+	t.Parallel()
+	b := startBench(t, 2, "app")
+	b.policy.External = false
+	e := b.engine()
+	b.until("the group", e, 90*time.Second, inStep("ag1-0"))
+	b.request = &ag.Request{ID: "move", Kind: "failover", Target: "ag1-1"}
+	b.until("the planned failover", e, 90*time.Second, inStep("ag1-1"))
+}
+
+func TestOnServersASecondaryComesBackByItself(t *testing.T) {
+	t.Parallel()
+	b := startBench(t, 3, "app")
+	e := b.engine()
+	b.until("the group", e, 90*time.Second, inStep("ag1-0"))
+	b.kill(2)
+	b.until("the loss to be seen", e, 60*time.Second, func(r agops.Report) bool {
+		x := r.Snapshot.Find("ag1-2")
+		return x.Remote != nil && !x.Remote.Connected
+	})
+	b.start(2)
+	b.until("its return", e, 120*time.Second, inStep("ag1-0"))
 }

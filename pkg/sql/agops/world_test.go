@@ -199,7 +199,7 @@ func (s *server) local() ag.Local {
 	if s.role == ag.RoleNone {
 		return l
 	}
-	l.GroupID, l.ReplicaID, l.External, l.Sequence, l.LeaseEnabled = "group-1", "replica-"+s.name, true, 10, true
+	l.GroupID, l.ReplicaID, l.External, l.Sequence, l.LeaseEnabled = "group-1", "replica-"+s.name, s.w.policy.External, 10, s.w.policy.External
 	l.LeaseRemaining = 14 * time.Second
 	l.Configured = s.configured
 	names := s.group()

@@ -166,6 +166,9 @@ func (v *view) help(d *draft, p *ag.Replica, rec *ag.Recovery) bool {
 		return false
 	}
 	if rec.Symptom == ag.SymptomSuspended {
+		if v.resume(d, r, rec) {
+			return false
+		}
 		d.block(ag.ReasonCopySuspended, "", r.Name, "%s: resume it when nothing on it is needed any more, RESUME discards what the primary does not have", suspendedText(r))
 		return false
 	}
@@ -190,6 +193,40 @@ func (v *view) help(d *draft, p *ag.Replica, rec *ag.Recovery) bool {
 		return false
 	}
 	return v.climb(d, p, r, rec, steps[n])
+}
+
+// resumeRounds bounds the tries to resume a copy, resumePause their distance.
+const (
+	resumeRounds = 5
+	resumePause  = 15 * second
+)
+
+// resume lets the copies of a replica go on that a planned move under clusterType NONE
+// has suspended: there FORCE is the only statement (FG 4.9), and R20 has compared both
+// ends before it was sent, so that RESUME discards nothing. After any other FORCE a
+// person decides.
+func (v *view) resume(d *draft, r *ag.Replica, rec *ag.Recovery) bool {
+	h := v.in.Memory.History
+	planned := len(h) > 0 && h[0].Kind == changeKind(ag.OperationSwitchover) && h[0].Epoch == v.auth.Epoch
+	if v.pol.External || !planned || contains(v.auth.Stale, r.Name) || rec.Attempts >= resumeRounds {
+		return false
+	}
+	for _, db := range r.Local.Databases {
+		if db.Suspended && db.SuspendReason != suspendedByPartner {
+			return false
+		}
+	}
+	if rec.Attempts > 0 && elapsed(rec.LastAttemptAt, v.now) < resumePause {
+		return true
+	}
+	for _, db := range r.Local.Databases {
+		if db.Suspended {
+			d.do(ag.ResumeDatabase{Replica: r.Name, Database: db.Name})
+		}
+	}
+	rec.Attempts++
+	rec.Rung, rec.LastAttemptAt = ag.RungReseat, v.now
+	return true
 }
 
 // mayStart is how long the first step is still to wait: a former primary gives the new

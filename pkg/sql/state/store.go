@@ -59,9 +59,7 @@ func (s Store) Load(ctx context.Context, key ag.Key) (agops.Loaded, error) {
 	if r, err := Request(g); err == nil {
 		l.Request = r
 	}
-	if p.External {
-		l.Authority, l.NoProof, err = s.leases().Read(ctx, owner(key, p))
-	}
+	l.Authority, l.NoProof, err = s.leases().Read(ctx, owner(key, p))
 	return l, err
 }
 
