@@ -147,11 +147,18 @@ func (s *Setup) changeMember(ctx context.Context, store Store, r *Report, step S
 		}
 		result.Authority = &made
 	}
-	batch := tsql.ModifyReplicaMode(r.Policy.Group, step.replica, step.mode)
-	if step.kind == stepAddReplica {
-		batch = tsql.AddReplica(r.Policy.Group, r.Policy.External, replicaOf(r.Policy, step.replica))
-	}
-	return result, s.onPrimary(ctx, r, batch)
+	return result, s.with(ctx, r, s.primary(r), statementTimeout, func(ctx context.Context, c mssql.Conn) error {
+		now, err := serverTime(ctx, c)
+		if err != nil {
+			return err
+		}
+		// Late, the keeper of the rule may have taken the member for one that has left.
+		guard := tsql.Guard{Group: r.Policy.Group, Until: now.Add(r.Policy.Timing.Q), Roles: []ag.Role{ag.RolePrimary}}
+		if step.kind == stepAddReplica {
+			return mssql.ExecGuarded(ctx, c, tsql.AddReplica(guard, r.Policy.External, replicaOf(r.Policy, step.replica)))
+		}
+		return mssql.ExecGuarded(ctx, c, tsql.ModifyReplicaMode(guard, step.replica, step.mode))
+	})
 }
 
 // enter records a member with its present volume. stale keeps it from being elected

@@ -68,6 +68,10 @@ type Keeper struct {
 	// Short is since when fewer were SYNCHRONIZED than k asks for; Counting tells whether it runs.
 	Counting bool
 	Short    time.Duration
+	// Leaving are the recorded members that the server does not list, LeavingSince when
+	// just these were seen first.
+	Leaving      string
+	LeavingSince time.Duration
 }
 
 const (
@@ -76,6 +80,9 @@ const (
 	afterPromotion = 60 * time.Second
 	// firstRound is how long the first round of the rejoin ladder lasts; afterPromotion counts from its end.
 	firstRound = 45 * time.Second
+	// leaveAfter: a replica is recorded before it is added (R16), by the controller. One
+	// that is recorded and not listed is on its way for so long; after that it has left.
+	leaveAfter = 60 * time.Second
 )
 
 // TargetK is k when all is well: the explicit number, else max(1, floor(Ns/2)); never
@@ -95,7 +102,7 @@ func (k Keeper) Plan(want RuleWant, seen RuleSeen, now time.Duration) (Keeper, [
 	ns := len(seen.synchronous())
 	target := TargetK(want, ns)
 	synced := int32(len(seen.syncedOf(seen.synchronous())))
-	k = k.count(synced < max(target, seen.ServerK), now)
+	k = k.count(synced < max(target, seen.ServerK), now).leave(left, now)
 
 	// R16, late: the server has a synchronous replica that the record lacks.
 	if len(set) > len(seen.Record.Set) {
@@ -124,7 +131,7 @@ func (k Keeper) Plan(want RuleWant, seen RuleSeen, now time.Duration) (Keeper, [
 		return k, []RuleStep{{Kind: StepAlter, K: desired, Why: fmt.Sprintf("R15: %d SYNCHRONIZED", synced)}}
 	case seen.Record.K < seen.ServerK && synced >= seen.ServerK: // R15, second half: in force and met
 		return k, []RuleStep{record(seen.Record, seen.ServerK, seen.Record.Set, "R15: in force and met")}
-	case len(left) > 0: // R17
+	case len(left) > 0 && now-k.LeavingSince >= leaveAfter: // R17
 		remaining := seen.synchronous()
 		if int32(len(seen.syncedOf(remaining))) >= seen.Record.K {
 			return k, []RuleStep{record(seen.Record, seen.Record.K, without(seen.Record.Set, left), "R17: a replica left")}
@@ -136,9 +143,17 @@ func (k Keeper) Plan(want RuleWant, seen RuleSeen, now time.Duration) (Keeper, [
 func (k Keeper) count(short bool, now time.Duration) Keeper {
 	switch {
 	case !short:
-		return Keeper{}
+		k.Counting, k.Short = false, 0
 	case !k.Counting:
-		return Keeper{Counting: true, Short: now}
+		k.Counting, k.Short = true, now
+	}
+	return k
+}
+
+// leave notes since when just these recorded members are missing on the server.
+func (k Keeper) leave(left []string, now time.Duration) Keeper {
+	if names := strings.Join(left, " "); names != k.Leaving {
+		k.Leaving, k.LeavingSince = names, now
 	}
 	return k
 }

@@ -19,9 +19,9 @@ type Replica struct {
 }
 
 // AddReplica is ADD REPLICA, on the primary; nothing when the configuration lists it (35282).
-func AddReplica(group string, external bool, r Replica) string {
-	return when("NOT EXISTS ("+configuredReplica(group, r.Server)+")",
-		alter(group, "ADD REPLICA ON "+replicaSpec(r, external))) + ";"
+func AddReplica(guard Guard, external bool, r Replica) string {
+	return guard.Wrap(when("NOT EXISTS ("+configuredReplica(guard.Group, r.Server)+")",
+		alter(guard.Group, "ADD REPLICA ON "+replicaSpec(r, external))))
 }
 
 // RemoveReplica is REMOVE REPLICA, on the primary; nothing when it is not listed
@@ -40,8 +40,8 @@ func ModifyReplicaURL(group, server, url string) string {
 }
 
 // ModifyReplicaMode changes the availability mode; not from or to CONFIGURATION_ONLY (47112).
-func ModifyReplicaMode(group, server string, mode ag.Mode) string {
-	return modifyReplica(group, server, "AVAILABILITY_MODE = "+string(mode))
+func ModifyReplicaMode(guard Guard, server string, mode ag.Mode) string {
+	return guard.Wrap(alter(guard.Group, "MODIFY REPLICA ON "+Literal(server)+" WITH (AVAILABILITY_MODE = "+string(mode)+")"))
 }
 
 // ModifyReplicaReadable opens or closes a secondary for readers.
