@@ -278,37 +278,49 @@ func promotedWord(r api.ReplicaStatus, spec api.AGReplicaSpec) string {
 	return "never"
 }
 
-// databases counts a database as in step only when every replica with data says so:
-// a replica that was not seen is no proof.
+// databases counts a database as in step only when every replica with data says so.
+// A replica lists its databases that are not in step; one that was not reached is no proof.
 func (d *Document) databases(in Input) {
 	names := map[string]bool{}
-	good := map[string]int{}
 	for _, db := range in.Group.Spec.Databases {
 		names[db.Name] = true
 	}
-	holders := 0
-	for _, r := range in.Group.Spec.Replicas {
-		if r.AvailabilityMode != api.ConfigurationOnly {
-			holders++
-		}
-	}
+	reports := map[string]api.ReplicaStatus{}
 	for _, r := range in.Group.Status.ReplicaStatuses {
+		reports[r.Name] = r
 		for _, db := range r.Databases {
 			names[db.Name] = true
-			if !db.Suspended && (db.SynchronizationState == "SYNCHRONIZED" ||
-				(db.SynchronizationState == "SYNCHRONIZING" && r.AvailabilityMode == api.AsynchronousCommit)) {
-				good[db.Name]++
-			}
 			d.Databases = append(d.Databases, Database{db.Name, r.Name, db.State, db.SynchronizationState, db.Message})
 		}
 	}
 	d.DatabasesTotal = len(names)
 	for name := range names {
-		if good[name] >= holders {
+		inStep := true
+		for i, spec := range in.Group.Spec.Replicas {
+			if spec.AvailabilityMode != api.ConfigurationOnly && !databaseInStep(reports[in.Group.ReplicaName(i)], name) {
+				inStep = false
+			}
+		}
+		if inStep {
 			d.DatabasesInStep++
 		}
 	}
 	slices.SortStableFunc(d.Databases, func(a, b Database) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func databaseInStep(r api.ReplicaStatus, name string) bool {
+	good := func(sync string) bool {
+		return sync == "SYNCHRONIZED" || (sync == "SYNCHRONIZING" && r.AvailabilityMode == api.AsynchronousCommit)
+	}
+	if !r.Reachable {
+		return false
+	}
+	for _, db := range r.Databases {
+		if db.Name == name {
+			return !db.Suspended && good(db.SynchronizationState)
+		}
+	}
+	return good(r.SynchronizationState)
 }
 
 func (d *Document) primary(in Input) {

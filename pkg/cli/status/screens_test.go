@@ -45,9 +45,6 @@ func group() (*api.SQLServerAvailabilityGroup, Input) {
 		if i == 0 {
 			r.Role, r.State, r.FailoverReady = "PRIMARY", "online", false
 		}
-		for _, db := range g.Spec.Databases {
-			r.Databases = append(r.Databases, api.ReplicaDatabaseStatus{Name: db.Name, State: "ONLINE", SynchronizationState: "SYNCHRONIZED"})
-		}
 		st.ReplicaStatuses = append(st.ReplicaStatuses, r)
 	}
 	st.CommitRule = &api.CommitRuleStatus{K: 1, Number: 3}
@@ -81,7 +78,6 @@ func screens() map[string]Input {
 	st.ReplicaStatuses[0] = api.ReplicaStatus{Name: "sales-0", State: "lost 31s", Node: "node-a", AvailabilityMode: api.SynchronousCommit, FailoverRefusal: "R9: it lost the Lease and is not fenced"}
 	st.ReplicaStatuses[1].Role, st.ReplicaStatuses[1].State = "RESOLVING", "promoting"
 	st.ReplicaStatuses[2].State = "disconnected"
-	st.ReplicaStatuses[1].Databases, st.ReplicaStatuses[2].Databases = nil, nil
 	in.Measured = map[string]Measured{"sales-2": {nil, ptr(0), nil}}
 	cases["failing-over"] = in
 
@@ -106,8 +102,8 @@ func screens() map[string]Input {
 	st.Phase, st.Reason = api.PhaseDegraded, "seeding sales-2"
 	st.ReplicaStatuses[2].State, st.ReplicaStatuses[2].FailoverReady, st.ReplicaStatuses[2].Ready = "seeding 2/4", false, false
 	st.ReplicaStatuses[2].FailoverRefusal = "R12: 2 of 4 databases are not joined"
+	st.ReplicaStatuses[2].SynchronizationState = "SYNCHRONIZED"
 	st.ReplicaStatuses[2].Databases = []api.ReplicaDatabaseStatus{
-		{Name: "hr", SynchronizationState: "SYNCHRONIZED"}, {Name: "orders", SynchronizationState: "SYNCHRONIZED"},
 		{Name: "audit", SynchronizationState: "NOT SYNCHRONIZING", Message: "seeding, attempt 2"},
 		{Name: "crm", SynchronizationState: "NOT SYNCHRONIZING", Message: "seeding, 61 %"},
 	}
