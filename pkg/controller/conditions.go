@@ -163,7 +163,26 @@ func healthy(f groupFacts) verdict {
 	case len(behind) > 0:
 		return no(v1alpha1.ReasonReplicasBehind, strings.Join(behind, "; "))
 	}
+	if fr := failoverReady(f); wantsFailoverReady(f.Group) && fr.status != metav1.ConditionTrue {
+		return no(fr.reason, "all replicas are in step, but "+fr.message)
+	}
 	return yes(v1alpha1.ReasonAllGood, fmt.Sprintf("%s is primary, all %d replicas are in step", f.holder(), len(f.Group.Spec.Replicas)))
+}
+
+// wantsFailoverReady: a group that is meant to survive its primary is not healthy while
+// it could not, for example because commits do not wait for a secondary yet. A group of
+// one, one that is moved by hand, and one whose owner wants k = 0 are not measured by it.
+func wantsFailoverReady(g *v1alpha1.SQLServerAvailabilityGroup) bool {
+	if k := g.Spec.RequiredSynchronizedSecondariesToCommit; k != nil && *k == 0 {
+		return false
+	}
+	candidates := 0
+	for _, r := range g.Spec.Replicas {
+		if r.AvailabilityMode == v1alpha1.SynchronousCommit && r.FailoverMode != v1alpha1.FailoverManual {
+			candidates++
+		}
+	}
+	return g.AutomaticFailoverEnabled() && candidates > 1
 }
 
 func failoverReady(f groupFacts) verdict {

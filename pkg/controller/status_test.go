@@ -62,6 +62,12 @@ func TestThePhaseIsOneWordForWhatIsSeen(t *testing.T) {
 		reason string
 	}{
 		"all is well": {func(*groupFacts) {}, v1alpha1.PhaseHealthy, "shop-0 is primary, all 3 replicas are in step"},
+		"all are in step and nobody could take over": {func(f *groupFacts) {
+			for i := range f.Group.Spec.Replicas {
+				f.Group.Spec.Replicas[i].AvailabilityMode = v1alpha1.SynchronousCommit
+			}
+			f.Report.Decision.Readiness = nil
+		}, v1alpha1.PhaseDegraded, "all replicas are in step, but there is no other replica that could be promoted"},
 		"a secondary is behind": {func(f *groupFacts) {
 			f.Report.Snapshot.Replicas[2].Remote.Databases[0].Sync = ag.SyncNotSynchronizing
 		}, v1alpha1.PhaseDegraded, "shop-2 database orders is NOT SYNCHRONIZING"},
