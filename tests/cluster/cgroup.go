@@ -226,7 +226,7 @@ func (g cgroups) kill(ctx context.Context, path string) error {
 			}
 		}
 		// The signal waits for a frozen process; thawed it dies before it runs.
-		if err := g.freeze(path, false); err != nil {
+		if err := g.thawTree(path); err != nil {
 			return err
 		}
 		if alive > 0 {
@@ -273,6 +273,33 @@ func (g cgroups) freeze(path string, frozen bool) error {
 	}
 	if err != nil {
 		return fmt.Errorf("freeze or thaw %s: %w", path, err)
+	}
+	return nil
+}
+
+// thawTree thaws the cgroup and every one below: a thawed parent does not thaw a
+// child that was frozen by itself.
+func (g cgroups) thawTree(path string) error {
+	mount := g.v1["freezer"]
+	if mount == "" {
+		mount = g.v2
+	}
+	top := filepath.Join(mount, path)
+	err := filepath.WalkDir(top, func(dir string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(mount, dir)
+		if err != nil {
+			return err
+		}
+		return g.freeze(rel, false)
+	})
+	if err != nil {
+		return fmt.Errorf("thaw all of %s: %w", path, err)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (p plan) objects() objects {
 	attach, podInfo, grow := false, false, true
 	fsGroup := storagev1.FileFSGroupPolicy
 	reclaim, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer
-	dnsPort := int32(p.ports.DNS) //nolint:gosec // a port
+	dnsPort := int32(p.ports.DNS)
 	udp, tcp, nameUDP, nameTCP := corev1.ProtocolUDP, corev1.ProtocolTCP, "dns", "dns-tcp"
 	return objects{
 		driver: &storagev1.CSIDriver{

@@ -237,3 +237,26 @@ func TestReadySince_DoesNotTakeAnOldReport(t *testing.T) {
 		})
 	}
 }
+
+func TestCgroups_ThawTreeReachesEveryLevel(t *testing.T) {
+	t.Parallel()
+	mount := t.TempDir()
+	g := cgroups{v1: map[string]string{"freezer": mount}}
+	dirs := []string{"k", "k/node1", "k/node1/daemons"}
+	for _, d := range dirs {
+		if err := writeFileAtomic(filepath.Join(mount, d, "freezer.state"), []byte("FROZEN"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.thawTree("k"); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		if frozen, err := g.frozen(d); err != nil || frozen {
+			t.Errorf("%s: frozen %t, %v", d, frozen, err)
+		}
+	}
+	if err := g.thawTree("missing"); err != nil {
+		t.Errorf("a cgroup that is not there: %v", err)
+	}
+}

@@ -59,7 +59,7 @@ func spawn(c command) (process, error) {
 	defer log.Close()
 	args := c.args()
 	// The process has to outlive this program: no context ends it, Down does.
-	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // see above
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -56,7 +56,7 @@ func (m *fakeMounter) mounted(source, target string) (bool, error) {
 func startDriver(t *testing.T, c Config, m mounter) *grpc.ClientConn {
 	t.Helper()
 	c.Socket = filepath.Join(t.TempDir(), "csi.sock")
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- serve(ctx, c, m) }()
 	t.Cleanup(func() {
@@ -85,7 +85,7 @@ func dialSocket(t *testing.T, socket string) *grpc.ClientConn {
 
 func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
