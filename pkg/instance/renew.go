@@ -133,12 +133,18 @@ func (m *manager) enterRecord(l *coordinationv1.Lease, sent time.Duration, renew
 func (m *manager) enterAuthority(a ag.Authority, why string, sent time.Duration, renewed bool) lease.Standing {
 	var standing lease.Standing
 	var before lease.State
+	v := m.view.snapshot()
 	after, err := m.authority.learn(func(s lease.State) lease.State {
 		before = s
 		if renewed {
 			s = s.Renewed(a, sent)
 		}
 		s, standing = s.Learn(a, sent)
+		if s.GrantedEpoch != before.GrantedEpoch && v.lastRole != ag.RolePrimary {
+			// The write lease of an earlier term is of no account in this one: a candidate
+			// that misses one answer while it is promoted must not be killed for it.
+			s.WriteLease = lease.WriteLease{}
+		}
 		return s
 	})
 	m.logOnce("memory", err)

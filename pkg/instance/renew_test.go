@@ -166,7 +166,15 @@ func TestRenewal_APrimaryOfLongAgoIsPromotedAgain(t *testing.T) {
 			a.Operation = &ag.Operation{ID: "2", Kind: ag.OperationSwitchover, Phase: ag.PhasePromoting, Target: own.Replica}
 		})
 		granted := time.Now()
-		b.sql.with(func(s *benchServer) { s.role, s.leaseUntil = ag.RolePrimary, time.Now().Add(b.m.timing().L) })
+		// The server misses its answers while it is promoted.
+		b.sql.with(func(s *benchServer) { s.frozen = true })
+		b.run(5 * time.Second)
+		if k := b.killed(); k != nil {
+			t.Errorf("killed while it was promoted: %v", k)
+		}
+		b.sql.with(func(s *benchServer) {
+			s.frozen, s.role, s.leaseUntil = false, ag.RolePrimary, time.Now().Add(b.m.timing().L)
+		})
 		b.run(20 * time.Second)
 		if k := b.killed(); k != nil {
 			t.Errorf("killed: %v", k)
