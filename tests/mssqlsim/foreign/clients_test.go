@@ -28,7 +28,8 @@ func missing(t *testing.T, what, how string) {
 	t.Skip(text)
 }
 
-var tediousOnce sync.Once //nolint:gochecknoglobals // one installation for all tests of the binary
+// tediousOnce makes one installation for all tests of the binary.
+var tediousOnce sync.Once
 
 // tedious installs the client into the user's cache, outside the tree, and returns the
 // directory of its modules.

@@ -199,7 +199,7 @@ func writeEntry(tw *tar.Writer, f File) error {
 		if err != nil {
 			return err
 		}
-		defer src.Close()
+		defer func() { _ = src.Close() }()
 		info, err := src.Stat()
 		if err != nil {
 			return err

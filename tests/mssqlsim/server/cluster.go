@@ -83,7 +83,7 @@ func freePorts(t testing.TB, n int) []int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		defer func() { _ = l.Close() }()
 		a, ok := l.Addr().(*net.TCPAddr)
 		if !ok {
 			t.Fatalf("listener address %v", l.Addr())

@@ -62,7 +62,7 @@ func TestServer_AKillLosesNoAcknowledgedRow(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				defer db.Close()
+				defer func() { _ = db.Close() }()
 				for i := 0; ; i++ {
 					if _, err := db.ExecContext(ctx, fmt.Sprintf("INSERT INTO d.dbo.t VALUES (%d, N'round %d')", base+2*i+w, round)); err != nil {
 						return
@@ -261,7 +261,7 @@ func TestFaults_AFrozenServerTakesConnectionsAndSaysNothing(t *testing.T) {
 		if err != nil {
 			return false, fmt.Errorf("the frozen server refuses connections: %w", err)
 		}
-		defer raw.Close()
+		defer func() { _ = raw.Close() }()
 		if _, err := raw.Write([]byte{0x12, 1, 0, 14, 0, 0, 1, 0, 0xFF, 0, 0, 0, 0, 0}); err != nil {
 			return false, err
 		}
@@ -296,7 +296,7 @@ func TestCluster_AnAttentionEndsABlockedCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	// Cancelled by hand: the driver drops a connection whose context had a deadline.
 	cancelled, cancel := context.WithCancel(ctx)
 	defer time.AfterFunc(2*time.Second, cancel).Stop()

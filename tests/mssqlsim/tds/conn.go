@@ -194,7 +194,8 @@ func (c *Conn) logIn(ctx context.Context) (ok bool, err error) {
 		session.Close()
 		c.session = nil
 		c.packetSize = old
-		return false, c.drain()
+		c.drain()
+		return false, nil
 	}
 	c.packetSize = c.wantedPacketSize()
 	return true, nil
@@ -202,12 +203,8 @@ func (c *Conn) logIn(ctx context.Context) (ok bool, err error) {
 
 // drain waits until the client has closed, so that it reads the whole reply before the
 // connection goes away.
-func (c *Conn) drain() error {
-	_, err := io.Copy(io.Discard, io.LimitReader(c.stream, maxLoginSize))
-	if err != nil && !errors.Is(err, net.ErrClosed) {
-		return nil //nolint:nilerr // the client left in its own way
-	}
-	return nil
+func (c *Conn) drain() {
+	_, _ = io.Copy(io.Discard, io.LimitReader(c.stream, maxLoginSize))
 }
 
 func (c *Conn) wantedPacketSize() int {

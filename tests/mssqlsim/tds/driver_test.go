@@ -70,7 +70,7 @@ func TestLogin_RefusalsReachTheClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	var e mssql.Error
 	err = db.PingContext(t.Context())
 	if !errors.As(err, &e) || e.Number != 18456 || e.Class != 14 || e.State != 1 || e.ServerName != "mssql-0" {
@@ -201,7 +201,7 @@ func TestTypes_EveryTypeArrivesAsTheDriverShowsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	n := 0
 	for rows.Next() {
 		got := make([]any, len(cases))
@@ -407,7 +407,7 @@ func TestAttention_EndsTheStatementAndKeepsTheSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-running; cancel() }()
 	if _, err := conn.ExecContext(ctx, "WAIT"); !errors.Is(err, context.Canceled) {

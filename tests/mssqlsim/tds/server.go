@@ -81,7 +81,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	defer s.wait.Wait()
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	var delay time.Duration
 	for {
 		c, err := l.Accept()
@@ -118,7 +118,7 @@ func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = nc.Close() })
 	defer stop()
 	defer cancel(net.ErrClosed)
-	defer nc.Close()
+	defer func() { _ = nc.Close() }()
 
 	s.mu.Lock()
 	s.conns[c] = struct{}{}

@@ -137,7 +137,7 @@ func (p *printer) header() {
 
 func (p *printer) row(values []any) {
 	if p.o.headers > 0 && p.rows > 0 && p.rows%p.o.headers == 0 {
-		p.out.WriteByte('\n')
+		_ = p.out.WriteByte('\n')
 		p.header()
 	}
 	p.rows++
@@ -154,10 +154,10 @@ func (p *printer) row(values []any) {
 func (p *printer) line(texts []string, values bool) {
 	for i, s := range texts {
 		if i > 0 {
-			p.out.WriteString(p.o.separator)
+			_, _ = p.out.WriteString(p.o.separator)
 		}
 		if p.o.trim {
-			p.out.WriteString(strings.TrimRight(s, " "))
+			_, _ = p.out.WriteString(strings.TrimRight(s, " "))
 			continue
 		}
 		c := p.columns[i]
@@ -166,14 +166,14 @@ func (p *printer) line(texts []string, values bool) {
 			pad = c.width - utf8.RuneCountInString(s)
 		}
 		if values && c.right && pad > 0 {
-			p.out.WriteString(strings.Repeat(" ", pad))
+			_, _ = p.out.WriteString(strings.Repeat(" ", pad))
 		}
-		p.out.WriteString(s)
+		_, _ = p.out.WriteString(s)
 		if (!values || !c.right) && pad > 0 {
-			p.out.WriteString(strings.Repeat(" ", pad))
+			_, _ = p.out.WriteString(strings.Repeat(" ", pad))
 		}
 	}
-	p.out.WriteByte('\n')
+	_ = p.out.WriteByte('\n')
 }
 
 func (p *printer) affected(n int64) {

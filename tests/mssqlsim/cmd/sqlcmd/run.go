@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 			fmt.Fprintf(stderr, "Sqlcmd: Error: Error occurred while opening or operating on file %s (Reason: %v).\n", o.output, err)
 			return 1
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		stdout = f
 	}
 	c := &client{o: o, out: bufio.NewWriter(stdout), err: stderr}

@@ -179,7 +179,7 @@ func TestLogin_AServerThatSaysNothingEndsInATimeOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	began := time.Now()
 	r := sqlcmd(t, "", "-S", strings.Replace(l.Addr().String(), ":", ",", 1), "-U", "sa", "-l", "1", "-Q", "SELECT one")
 	if r.code != 1 || !strings.Contains(r.err, "Login timeout expired") || time.Since(began) > 8*time.Second {

@@ -152,7 +152,7 @@ func (s *script) include(name string) (stop bool, err error) {
 	if err != nil {
 		return true, scriptError(fmt.Sprintf("'%s': Invalid filename.", name))
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	s.depth++
 	defer func() { s.depth-- }()
 	return s.consume(f)

@@ -13,6 +13,7 @@
 //	MSSQLSIM_DAC_PORT       port of the dedicated administrator connection on loopback; default 1434, 0 off
 //	MSSQLSIM_MEMORY_MB      memory that the process believes to have
 //	MSSQLSIM_SEED           seed of random choices; default from the clock
+//	MSSQLSIM_WATCHDOG       1: a parent that watches and a child that serves, as the product
 //	MSSQLSIM_TIME_SCALE     multiplies the times of role changes, recovery and seeding; default 1
 //	MSSQLSIM_TIMINGS        Name=duration,… for single ones (engine.Timings)
 //	MSSQLSIM_READINGS       Name=value,… for the readings of open points (engine.Readings)
@@ -29,6 +30,9 @@ import (
 
 func main() {
 	syscall.Umask(0o007) // the volume belongs to the user and its group
+	if isWatchdog(os.Getenv) {
+		os.Exit(watch(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	code := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()

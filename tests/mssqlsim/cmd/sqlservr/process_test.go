@@ -71,7 +71,7 @@ func ports(t *testing.T, n int) []int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		defer func() { _ = l.Close() }()
 		a, ok := l.Addr().(*net.TCPAddr)
 		if !ok {
 			t.Fatal(l.Addr())
@@ -201,6 +201,72 @@ func TestProcess_SHUTDOWNEndsIt(t *testing.T) {
 	}
 }
 
+// childOf finds the serving process of a watchdog by what it says in its log.
+func (p *process) childOf(t *testing.T) *os.Process {
+	t.Helper()
+	_, rest, ok := strings.Cut(p.out.String(), "Server process ID is ")
+	if !ok {
+		t.Fatalf("no process id in the log:\n%s", p.out)
+	}
+	number, _, _ := strings.Cut(rest, ".")
+	pid, err := strconv.Atoi(number)
+	if err != nil || pid == p.cmd.Process.Pid {
+		t.Fatalf("process id %q, the parent's is %d", number, p.cmd.Process.Pid)
+	}
+	child, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return child
+}
+
+func TestProcess_TheWatchdogsChildOutlivesIt(t *testing.T) {
+	t.Parallel()
+	ctx := limit(t)
+	p := newProcess(t, "watched", "MSSQLSIM_WATCHDOG=1")
+	p.start(t)
+	db := p.db(t)
+	ready(ctx, t, db)
+	child := p.childOf(t)
+	t.Cleanup(func() { _ = child.Kill() })
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = p.cmd.Process.Wait()
+	if err := db.PingContext(ctx); err != nil {
+		t.Errorf("the child is gone with its parent: %v", err)
+	}
+	if err := child.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Poll(ctx, "nobody serves", func(ctx context.Context) (bool, error) {
+		c, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(p.port))
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil, nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestProcess_TheWatchdogPassesSIGTERMOn(t *testing.T) {
+	t.Parallel()
+	ctx := limit(t)
+	p := newProcess(t, "watched", "MSSQLSIM_WATCHDOG=1")
+	p.start(t)
+	ready(ctx, t, p.db(t))
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("exit after SIGTERM: %v", err)
+	}
+	if !strings.Contains(p.out.String(), "SQL Server is terminating because of a system shutdown") {
+		t.Errorf("the child did not stop cleanly:\n%s", p.out)
+	}
+}
+
 // trio is an availability group of three processes.
 type trio struct {
 	t     *testing.T
@@ -308,7 +374,7 @@ func (g *trio) rows(ctx context.Context, i int) map[int]bool {
 		if err != nil {
 			return false, err
 		}
-		defer rows.Close()
+		defer func() { _ = rows.Close() }()
 		clear(out)
 		for rows.Next() {
 			var id int

@@ -44,7 +44,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		fmt.Fprintf(stderr, "sqlservr: Error: the error log could not be opened: %v\n", err)
 		return exitRefused
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 
 	name, cut := s.serverName, false
 	if name == "" {
