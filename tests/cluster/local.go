@@ -70,6 +70,11 @@ func (l *Local) lock(ctx context.Context) (func(), error) {
 
 // locked runs f on a cluster that is up.
 func (l *Local) locked(ctx context.Context, f func(*session) error) error {
+	notUp := fmt.Errorf("the cluster %s is not up: run up first", l.options.Name)
+	// Without a cluster not even a lock is left behind.
+	if _, err := os.Stat(l.layout.state()); errors.Is(err, fs.ErrNotExist) {
+		return notUp
+	}
 	unlock, err := l.lock(ctx)
 	if err != nil {
 		return err
@@ -80,7 +85,7 @@ func (l *Local) locked(ctx context.Context, f func(*session) error) error {
 		return err
 	}
 	if st == nil {
-		return fmt.Errorf("the cluster %s is not up: run up first", l.options.Name)
+		return notUp
 	}
 	s, err := l.session(st)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -41,6 +42,18 @@ func missingPackages(have func(file string) bool) []string {
 	return out
 }
 
+// systemPath adds the directories of system programs to PATH, which "su" without
+// a dash leaves out. The daemons look there for runc, mount and others.
+func systemPath(path string) string {
+	parts := filepath.SplitList(path)
+	for _, d := range []string{"/usr/local/sbin", "/usr/sbin", "/sbin"} {
+		if !slices.Contains(parts, d) {
+			parts = append(parts, d)
+		}
+	}
+	return strings.Join(parts, string(filepath.ListSeparator))
+}
+
 func haveFile(file string) bool {
 	_, err := exec.LookPath(file)
 	return err == nil
@@ -49,6 +62,9 @@ func haveFile(file string) bool {
 // ensurePackages installs what the machine lacks. Debian starts a service that
 // it installs; a policy file that says no keeps etcd and containerd quiet.
 func ensurePackages(ctx context.Context, say func(string, ...any)) error {
+	if err := os.Setenv("PATH", systemPath(os.Getenv("PATH"))); err != nil {
+		return fmt.Errorf("add the system's directories to PATH: %w", err)
+	}
 	missing := missingPackages(haveFile)
 	if len(missing) == 0 {
 		return nil

@@ -260,3 +260,10 @@ func TestCgroups_ThawTreeReachesEveryLevel(t *testing.T) {
 		t.Errorf("a cgroup that is not there: %v", err)
 	}
 }
+
+func TestSystemPath_KeepsTheOrderAndAddsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	if got, want := systemPath("/x:/usr/sbin:/bin"), "/x:/usr/sbin:/bin:/usr/local/sbin:/sbin"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

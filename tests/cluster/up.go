@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/image"
@@ -50,6 +51,9 @@ func (l *Local) Up(ctx context.Context, nodes int) error {
 		}
 	}
 	l.say("the cluster %s is up: export KUBECONFIG=%s", l.options.Name, l.Kubeconfig())
+	if !haveFile("kubectl") {
+		l.say("there is a kubectl in %s", filepath.Dir(l.Kubectl()))
+	}
 	return nil
 }
 
@@ -91,6 +95,9 @@ func (l *Local) openOrCreate(ctx context.Context) (*session, error) {
 // programs of our own.
 func (s *session) prepare(ctx context.Context) error {
 	n := s.plan.network
+	if data, err := os.ReadFile("/proc/sys/net/bridge/bridge-nf-call-iptables"); err == nil && strings.TrimSpace(string(data)) == "1" {
+		s.say("note: this machine filters bridges (br_netfilter); should nodes not reach each other, its FORWARD chain drops their packets: allow %s there, or use CLUSTER=kind", n.cidr())
+	}
 	if !linkExists(n.bridge()) {
 		s.say("making the bridge %s with %s", n.bridge(), n.cidr())
 		batch := fmt.Sprintf("link add %s type bridge\nlink set %s up\naddr add %s/24 dev %s\n", n.bridge(), n.bridge(), n.gateway(), n.bridge())
