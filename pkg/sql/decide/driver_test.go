@@ -85,6 +85,9 @@ func (w *world) execute(a ag.Action) *ag.Error {
 		if err := guard(s, a.Guard); err != nil {
 			return err
 		}
+		if w.beforeOffline != nil {
+			w.beforeOffline(s)
+		}
 		w.offline(s)
 	case ag.Promise:
 		for _, name := range a.Replicas {

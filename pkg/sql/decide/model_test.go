@@ -59,6 +59,7 @@ type server struct {
 	node        string
 	boot        int
 	label       ag.Role
+	primary     string // whom it follows as a secondary
 	pvc         string
 	downUntil   time.Duration
 
@@ -113,14 +114,16 @@ type world struct {
 	refuseAll  bool // every FAILOVER answers 41142
 	// promoteAlone: a promotion is no configuration commit to a majority (safety fact 2 false).
 	promoteAlone bool
-	promoteErr   *ag.Error
-	slow         time.Duration
-	apiOff       bool
-	labelsOff    bool
-	violations   []string
-	knobs        knobs
-	sparse       int // the costly invariants are checked every so many beats
-	lastActed    string
+	// beforeOffline happens between a swap and the OFFLINE behind it.
+	beforeOffline func(*server)
+	promoteErr    *ag.Error
+	slow          time.Duration
+	apiOff        bool
+	labelsOff     bool
+	violations    []string
+	knobs         knobs
+	sparse        int // the costly invariants are checked every so many beats
+	lastActed     string
 }
 
 func newWorld(n int, opts ...func(*world)) *world {
@@ -269,10 +272,32 @@ func (w *world) connected(p, f *server) bool {
 // follows: f takes log and configuration from p: it is a SECONDARY whose newest known
 // configuration is not of a later primary.
 func (w *world) follows(p, f *server) bool {
-	if !w.connected(p, f) || f.role != ag.RoleSecondary || f.suspend {
+	if !w.connected(p, f) || f.role != ag.RoleSecondary || f.suspend || f.cfg.seq>>32 > p.cfg.seq>>32 {
 		return false
 	}
-	return f.cfg.seq>>32 <= p.cfg.seq>>32
+	return f.primary == "" || f.primary == p.name
+}
+
+// attach: a secondary stays with the primary that it is connected to, and looks for
+// the newest one when that is gone.
+func (w *world) attach(f *server) {
+	if f.role != ag.RoleSecondary {
+		f.primary = ""
+		return
+	}
+	if p := w.find(f.primary); p != nil && p.role == ag.RolePrimary && w.follows(p, f) {
+		return
+	}
+	f.primary = ""
+	var newest *server
+	for _, p := range w.servers {
+		if p.role == ag.RolePrimary && w.follows(p, f) && (newest == nil || p.cfg.seq > newest.cfg.seq) {
+			newest = p
+		}
+	}
+	if newest != nil {
+		f.primary = newest.name
+	}
 }
 
 func (w *world) voters() int {
@@ -336,6 +361,9 @@ func (w *world) step() {
 	}
 	for _, s := range w.servers {
 		w.serverBeat(s)
+	}
+	for _, s := range w.servers {
+		w.attach(s)
 	}
 	for _, s := range w.servers {
 		if w.alive(s) && !s.frozen && s.role == ag.RolePrimary {

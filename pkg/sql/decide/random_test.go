@@ -32,20 +32,23 @@ func topologies() []topology {
 	}
 }
 
+// draw is a source of choices: a number below n.
+type draw func(n int, what string) int
+
 // faults that a schedule may draw. All of them end with healAll.
-func (w *world) fault(t *rapid.T) string {
-	s := w.servers[rapid.IntRange(0, len(w.servers)-1).Draw(t, "replica")]
-	if rapid.IntRange(0, 2).Draw(t, "aimed") > 0 {
+func (w *world) fault(draw draw) string {
+	s := w.servers[draw(len(w.servers), "replica")]
+	if draw(3, "aimed") > 0 {
 		// Aim at who matters now: the holder, or a target.
 		if h := w.find(w.lease.Holder.Replica); h != nil {
 			s = h
 		}
 	}
-	o := w.servers[rapid.IntRange(0, len(w.servers)-1).Draw(t, "other")]
-	switch kind := rapid.IntRange(0, 15).Draw(t, "fault"); kind {
+	o := w.servers[draw(len(w.servers), "other")]
+	switch draw(16, "fault") {
 	case 0, 1:
 		if s.up {
-			w.kill(s, time.Duration(rapid.IntRange(1, 40).Draw(t, "down"))*time.Second)
+			w.kill(s, time.Duration(1+draw(40, "down"))*time.Second)
 		}
 		return "kill " + s.name
 	case 2:
@@ -81,7 +84,7 @@ func (w *world) fault(t *rapid.T) string {
 		w.request = &ag.Request{ID: fmt.Sprintf("r%d", int(w.now/time.Second)), Kind: requestFailover, Target: o.name}
 		return "request failover to " + o.name
 	case 14:
-		w.slow = time.Duration(rapid.IntRange(1, 30).Draw(t, "slow")) * time.Second
+		w.slow = time.Duration(1+draw(30, "slow")) * time.Second
 		return "promotions take " + w.slow.String()
 	}
 	if s.up && s.role != ag.RoleNone {
@@ -119,9 +122,7 @@ func TestRandomSchedules(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				w := top.make()
 				w.sparse = 10
-				w.policy.Threshold = time.Duration(rapid.SampledFrom([]int{10, 30}).Draw(t, "threshold")) * time.Second
-				w.policy.FailsafeHold = 30 * time.Second
-				story := w.schedule(t)
+				story := w.schedule(func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(t, what) })
 				if v := w.violations; len(v) > 0 {
 					t.Fatalf("%s\nVIOLATION %s", strings.Join(story, "\n"), strings.Join(v, "\n"))
 				}
@@ -131,13 +132,15 @@ func TestRandomSchedules(t *testing.T) {
 }
 
 // schedule draws faults, heals, and waits for the group to be writable.
-func (w *world) schedule(t *rapid.T) []string {
+func (w *world) schedule(draw draw) []string {
+	w.policy.Threshold = time.Duration([]int{10, 30}[draw(2, "threshold")]) * time.Second
+	w.policy.FailsafeHold = 30 * time.Second
 	var story []string
 	note := func(l string) { story = append(story, l) }
 	w.runFor(5*time.Second, note)
-	for range rapid.IntRange(1, 12).Draw(t, "faults") {
-		note(clock(w.now) + " * " + w.fault(t))
-		w.runFor(time.Duration(rapid.SampledFrom([]int{0, 1, 2, 3, 5, 8, 15, 30, 45}).Draw(t, "pause"))*time.Second, note)
+	for range 1 + draw(12, "faults") {
+		note(clock(w.now) + " * " + w.fault(draw))
+		w.runFor(time.Duration([]int{0, 1, 2, 3, 5, 8, 15, 30, 45}[draw(9, "pause")])*time.Second, note)
 		if len(w.violations) > 0 {
 			return story
 		}
@@ -163,4 +166,33 @@ func (w *world) schedule(t *rapid.T) []string {
 func (w *world) writable() bool {
 	h := w.find(w.lease.Holder.Replica)
 	return h != nil && w.alive(h) && h.role == ag.RolePrimary && len(h.waiting) == 0 && w.lease.Operation == nil
+}
+
+// TestEachLockAlone: time (R9) and the commit rule (R11) hold each with the other one
+// switched off. With k = 0 there is no second lock, so that only time is tried there.
+func TestEachLockAlone(t *testing.T) {
+	t.Parallel()
+	for _, lock := range []struct {
+		name, off string
+		kAtLeast  int32
+	}{{"time alone", "R11", 0}, {"commit rule alone", "R9", 1}} {
+		for _, top := range topologies() {
+			if probe := top.make(); probe.lease.Rule.K < lock.kAtLeast || lock.off == "R9" && probe.promoteAlone {
+				continue
+			}
+			t.Run(lock.name+"/"+top.name, func(t *testing.T) {
+				t.Parallel()
+				rapid.Check(t, func(t *rapid.T) {
+					w := top.make()
+					w.sparse, w.knobs = 50, knobs{off: []string{lock.off}}
+					story := w.schedule(func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(t, what) })
+					for _, v := range w.violations {
+						if strings.Contains(v, "I1:") || strings.Contains(v, "I2:") {
+							t.Fatalf("%s\nVIOLATION %s", strings.Join(story, "\n"), v)
+						}
+					}
+				})
+			})
+		}
+	}
 }
