@@ -106,11 +106,10 @@ func (r *GroupReconciler) availability(ctx context.Context, sc *scope, group *v1
 		return nil, fmt.Errorf("availability: %w", err)
 	}
 	sc.requeue(max(report.Next, minPass))
-	publishErr := r.publish(ctx, sc, &report)
 	for _, e := range report.Events {
 		r.event(group, e.Type, e.Reason, "Reconcile", "%s", shorten(e.Message))
 	}
-	return &report, publishErr
+	return &report, nil
 }
 
 // minPass bounds how often one group is looked at without an event.

@@ -22,7 +22,6 @@ func groupStatus(f groupFacts, s *v1alpha1.SQLServerAvailabilityGroupStatus) {
 		fillAuthority(f, s)
 	}
 	answerRestart(f.Scope, f.Now, s)
-	refuseMove(f, f.Now, s)
 	setConditions(&s.Conditions, f.Group.Generation, f.Now, groupConditions(f))
 	s.Phase, s.Reason = groupPhase(f, s.Conditions)
 }

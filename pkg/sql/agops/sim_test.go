@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ type bench struct {
 	request *ag.Request
 	runs    []int // of the managers, one higher with each start
 	ended   []string
+	volumes []int // one higher with each new volume
 	labels  []ag.Role
 	log     []string
 }
@@ -48,7 +50,7 @@ func startBench(t *testing.T, n int, databases ...string) *bench {
 		t.Skip("starts servers")
 	}
 	c := simserver.StartCluster(t, n, simserver.ClusterOptions{Name: "ag1"})
-	b := &bench{t: t, cluster: c, runs: make([]int, n), ended: make([]string, n), labels: make([]ag.Role, n)}
+	b := &bench{t: t, cluster: c, runs: make([]int, n), ended: make([]string, n), volumes: make([]int, n), labels: make([]ag.Role, n)}
 	b.policy = ag.Policy{
 		Group: "ag1", UID: "uid-1", External: true, AutoFailover: true, K: -1, Databases: databases,
 		Threshold: 10 * time.Second, SwitchoverMax: time.Minute, RelaxAfter: 15 * time.Second,
@@ -158,6 +160,19 @@ func (b *bench) start(i int) {
 	b.ended[i] = ""
 }
 
+// replaceVolume gives a dead server a blank volume, and starts it as for the first time.
+func (b *bench) replaceVolume(i int) {
+	b.t.Helper()
+	if err := os.RemoveAll(b.cluster.Nodes[i].Dir); err != nil {
+		b.t.Fatal(err)
+	}
+	b.mu.Lock()
+	b.volumes[i]++
+	b.mu.Unlock()
+	b.start(i)
+	b.asSA(i, tsql.OperatorLogin(operatorLogin, operatorPassword, "M4ster;Key{}")...)
+}
+
 func (b *bench) Load(context.Context, ag.Key) (agops.Loaded, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -194,7 +209,7 @@ func (b *bench) Pods(_ context.Context, _ ag.Key, replicas []string) ([]ag.Pod, 
 	defer b.mu.Unlock()
 	var pods []ag.Pod
 	for i, name := range replicas {
-		p := ag.Pod{Exists: true, UID: "pod-" + name, IP: "127.0.0.1", Node: "node", NodeReady: true, BootID: "boot", PVCUID: "pvc-" + name, RoleLabel: b.labels[i]}
+		p := ag.Pod{Exists: true, UID: "pod-" + name, IP: "127.0.0.1", Node: "node", NodeReady: true, BootID: "boot", PVCUID: fmt.Sprintf("pvc-%s-%d", name, b.volumes[i]), RoleLabel: b.labels[i]}
 		if b.ended[i] == "" {
 			p.Container = ag.Container{ID: b.container(i), Running: true, StartedAt: start}
 		} else {
@@ -295,6 +310,9 @@ func inStep(primary string) func(agops.Report) bool {
 			if x.Name == p[0] {
 				want = ag.RolePrimary
 			}
+			if x.Mode == ag.ModeConfigurationOnly {
+				continue
+			}
 			if x.Local.Role != want || x.Pod.RoleLabel != want {
 				return false
 			}
@@ -350,6 +368,13 @@ func TestOnServersAGroupOfClusterTypeNoneIsMadeAndMoved(t *testing.T) {
 	b.until("the group", e, 90*time.Second, inStep("ag1-0"))
 	b.request = &ag.Request{ID: "move", Kind: "failover", Target: "ag1-1"}
 	b.until("the planned failover", e, 90*time.Second, inStep("ag1-1"))
+	// It comes back as PRIMARY by itself (FG 4.1), in another run of its manager.
+	b.kill(1)
+	b.until("the loss to be seen", e, 60*time.Second, func(r agops.Report) bool { return len(r.Snapshot.Primaries()) == 0 })
+	b.start(1)
+	b.until("the primary's return", e, 120*time.Second, func(r agops.Report) bool {
+		return inStep("ag1-1")(r) && r.Authority.Holder.Nonce == b.nonce(1)
+	})
 }
 
 func TestOnServersASecondaryComesBackByItself(t *testing.T) {
@@ -364,4 +389,38 @@ func TestOnServersASecondaryComesBackByItself(t *testing.T) {
 	})
 	b.start(2)
 	b.until("its return", e, 120*time.Second, inStep("ag1-0"))
+}
+
+func TestOnServersAReplicaThatLostItsVolumeIsSeededAgain(t *testing.T) {
+	t.Parallel()
+	b := startBench(t, 3, "app")
+	e := b.engine()
+	b.until("the group", e, 90*time.Second, inStep("ag1-0"))
+	b.raise(0, 1)
+	b.kill(2)
+	b.replaceVolume(2)
+	b.until("its copy to be seeded anew", e, 120*time.Second, func(r agops.Report) bool {
+		x := r.Snapshot.Find("ag1-2")
+		return inStep("ag1-0")(r) && len(x.Local.Databases) == 1 && len(r.Authority.Stale) == 0
+	})
+	for _, m := range b.auth.Rule.Set {
+		if m.Replica == "ag1-2" && m.PVCUID != "pvc-ag1-2-1" {
+			t.Errorf("recorded with the volume %s", m.PVCUID)
+		}
+	}
+}
+
+func TestOnServersAGroupWithAWitnessSurvivesItsPrimary(t *testing.T) {
+	t.Parallel()
+	b := startBench(t, 3, "app")
+	b.policy.Replicas[2].Mode, b.policy.Replicas[2].Auto, b.policy.Replicas[2].Readable = ag.ModeConfigurationOnly, false, false
+	e := b.engine()
+	b.until("the group", e, 90*time.Second, inStep("ag1-0"))
+	b.kill(0)
+	b.until("an automatic failover", e, 90*time.Second, func(r agops.Report) bool {
+		p := r.Snapshot.Primaries()
+		return len(p) == 1 && p[0] == "ag1-1" && r.Authority.Operation == nil
+	})
+	b.start(0)
+	b.until("the old primary's return", e, 120*time.Second, inStep("ag1-1"))
 }
