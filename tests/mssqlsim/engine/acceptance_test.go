@@ -286,6 +286,7 @@ func TestRow17RemoveReplicaBlocksWithoutItsQuorum(t *testing.T) {
 	if err := s.wait(w, 20*time.Second); err != nil {
 		t.Fatal(err)
 	}
+	c.run(time.Second)
 	if r := a.state(a); r.ConfigurationCommitStart.OK {
 		t.Fatal("the commit start stays")
 	}

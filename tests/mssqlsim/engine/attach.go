@@ -55,12 +55,17 @@ func (g *group) attach(p *peer, a Attach) {
 		refuse()
 		return
 	}
-	if a.Sequence > g.st.Config.Sequence && !(a.Explicit && g.in.cfg.Readings.FlatSequence) {
-		g.supersede()
-		refuse()
-		return
-	}
-	if a.Sequence >= g.st.Config.Sequence && g.in.cfg.Readings.FlatSequence {
+	if a.Sequence > g.st.Config.Sequence {
+		// A replica that was told to follow may hold versions that it proposed itself as a primary whose
+		// promotion nobody voted for: they go under. A higher promotion than ours is not ours to judge.
+		orphan := a.Explicit && g.promoting == 0 && (a.Sequence>>32 == g.st.Config.Sequence>>32 || g.in.cfg.Readings.FlatSequence)
+		if !orphan {
+			g.supersede()
+			refuse()
+			return
+		}
+		g.proposeConfig(g.st.Config.clone(), g.nextSequence(false, a.Sequence), nil)
+	} else if a.Sequence == g.st.Config.Sequence && g.in.cfg.Readings.FlatSequence {
 		g.proposeConfig(g.st.Config.clone(), g.nextSequence(false, a.Sequence), nil)
 	}
 	first := !p.attached

@@ -1,22 +1,60 @@
 package engine
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Backup runs BACKUP: 3059 (full not COPY_ONLY on a secondary), 3062 (secondary not synchronising),
-// 4208 (log under SIMPLE), 4214 and 3035 (no full backup), with 3013 after each (FG 9.2). The disk
-// content itself is not kept: what the engine keeps is the history and the log chain.
+// BackupFile is the content of a backup. What is written to a device is its JSON.
+type BackupFile struct {
+	Set   BackupSetRow
+	State *DatabaseState
+	Image *Image       // full backup
+	After LSN          // log backup: the records that follow this one
+	Log   []*LogRecord // log backup
+}
+
+// DecodeBackup reads the content of a backup device: 3241 when it is none.
+func DecodeBackup(content []byte) (*BackupFile, error) {
+	var f BackupFile
+	if err := json.Unmarshal(content, &f); err != nil || f.State == nil || f.Set.Type == "D" && f.Image == nil {
+		return nil, msg(3241, 16, 0, "The media family on device is incorrectly formed. SQL Server cannot process this media family.")
+	}
+	return &f, nil
+}
+
+// Backup runs BACKUP to a device that keeps nothing, such as NUL; see BackupContent for the errors.
 func (in *Instance) Backup(now time.Time, id SessionID, b BackupSpec) (WaitID, error) {
+	_, err := in.backup(now, id, b)
+	return 0, err
+}
+
+// BackupContent runs BACKUP and returns what the device is to hold: 3059 (full not COPY_ONLY on a
+// secondary), 3062 (secondary not synchronising), 4208 (log under SIMPLE), 4214 and 3035 (no full
+// backup), with 3013 after each (FG 9.2).
+func (in *Instance) BackupContent(now time.Time, id SessionID, b BackupSpec) ([]byte, error) {
+	f, err := in.backup(now, id, b)
+	if err != nil {
+		return nil, err
+	}
+	c, err := json.Marshal(f)
+	if err != nil {
+		return nil, msg(3202, 16, 1, "Write on \"%s\" failed: %v", b.Device, err)
+	}
+	return c, nil
+}
+
+func (in *Instance) backup(now time.Time, id SessionID, b BackupSpec) (*BackupFile, error) {
 	in.begin(now)
 	s := in.session(id)
 	what := "DATABASE"
 	if b.Kind == BackupLog {
 		what = "LOG"
 	}
-	fail := func(e error) (WaitID, error) {
-		return 0, append(Errors(Messages(e)), msg(3013, 16, 1, "BACKUP %s is terminating abnormally.", what))
+	fail := func(e error) (*BackupFile, error) {
+		return nil, append(Errors(Messages(e)), msg(3013, 16, 1, "BACKUP %s is terminating abnormally.", what))
 	}
 	d := in.databaseByName(b.Database)
 	if d == nil {
@@ -59,6 +97,14 @@ func (in *Instance) Backup(now time.Time, id SessionID, b BackupSpec) (WaitID, e
 		set.DeviceType = 9
 	}
 	set.CompressedBytes = set.Bytes
+	d.redo(min(d.end, d.acknowledged()))
+	file := &BackupFile{Set: set, State: d.state}
+	if b.Kind == BackupLog {
+		file.After = max(d.state.LogBackup, d.image.LSN)
+		file.Log = slices.Clone(d.log[d.log.after(file.After):d.log.after(d.acknowledged())])
+	} else {
+		file.Image = d.content.image(d.applied)
+	}
 	in.backups = append(in.backups, set)
 	in.changeServer(func(st *ServerState) { st.NextBackup++ })
 	in.persist(AddBackup{Set: set})
@@ -66,12 +112,12 @@ func (in *Instance) Backup(now time.Time, id SessionID, b BackupSpec) (WaitID, e
 		in.setState(d, func(st *DatabaseState) {
 			switch b.Kind {
 			case BackupFull:
-				st.FullBackup = d.end
+				st.FullBackup = d.applied
 				if st.LogBackup == 0 {
-					st.LogBackup = d.end
+					st.LogBackup = d.applied
 				}
 			case BackupLog:
-				st.LogBackup = d.end
+				st.LogBackup = d.applied
 			}
 		})
 	}
@@ -84,7 +130,15 @@ func (in *Instance) Backup(now time.Time, id SessionID, b BackupSpec) (WaitID, e
 	}
 	in.log(18264, "Backup", "%s backed up. Database: %s, creation date(time): %s, pages dumped: %d, first LSN: %d, last LSN: %d, number of dump devices: 1, device information: (FILE=1, TYPE=DISK: {'%s'}). This is an informational message only. No user action is required.",
 		kind, d.state.Name, d.state.Created.Format("2006/01/02(15:04:05)"), set.Bytes/8192, set.FirstLSN, set.LastLSN, b.Device)
-	return 0, nil
+	return file, nil
+}
+
+// acknowledged is the end of the log without the commits that wait for their acknowledgement.
+func (d *database) acknowledged() LSN {
+	if len(d.commits) > 0 {
+		return d.applied
+	}
+	return d.end
 }
 
 // truncateLog frees the log that a log backup holds and no replica needs any more.

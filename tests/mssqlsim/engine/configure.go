@@ -29,6 +29,7 @@ func (g *group) proposeConfig(cfg *Configuration, sequence int64, w *wait) *prop
 		p.waits = append(p.waits, w)
 	}
 	g.put(func(st *GroupState) { st.Config = cfg })
+	g.in.crashPoint("propose")
 	g.proposals = append(g.proposals, p)
 	if g.commitStart.IsZero() {
 		g.commitStart = g.in.wall()
@@ -102,7 +103,26 @@ func (g *group) decided(p *proposal) bool {
 	if g.in.cfg.Readings.ConfigurationJudgedByOldQuorum {
 		required = max(required, g.committed.Required)
 	}
-	return g.quorum(p.config, p, required) && g.quorum(g.committed, p, required)
+	return g.quorum(p.config, p, required) && g.quorum(g.committed, p, required) && g.told(p)
+}
+
+// told tells whether every copy that the version newly shows as synchronised knows it: whoever reads
+// SYNCHRONIZED on the primary may fail over to it at once.
+func (g *group) told(p *proposal) bool {
+	for i := range p.config.Replicas {
+		r := &p.config.Replicas[i]
+		x := g.peer(r.ID)
+		if x == nil || x.acked >= p.config.Sequence {
+			continue
+		}
+		old := g.committed.replica(r.ID)
+		for _, db := range r.SyncDBs {
+			if old == nil || !old.synchronised(db) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // judge commits what has its quorum, the newest first: a later version includes the earlier ones.
@@ -279,6 +299,7 @@ func (g *group) configure(p *peer, m Configure) {
 		return
 	}
 	g.adopt(m.Config, m.Committed)
+	g.in.crashPoint("configure")
 	g.in.send(p.link, Configured{Group: g.id(), Sequence: m.Config.Sequence})
 	g.seekCopies()
 }

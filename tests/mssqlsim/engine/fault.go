@@ -16,6 +16,38 @@ type faults struct {
 	seedStall   bool             // seedings stop making progress
 	components  []DiagnosticsRow // overrides of sp_server_diagnostics
 	diagHang    bool
+	stale       []staleTransport
+	crashAt     string
+}
+
+// staleTransport is a connection to a peer that is up and carries nothing until the endpoints of both
+// ends were restarted (FG 2.1, 4.7).
+type staleTransport struct {
+	server    string
+	own, peer int // restarts when it went stale
+}
+
+// stale tells whether the link's transport is stale, and clears the fault once both ends were restarted.
+func (in *Instance) stale(l *link) bool {
+	for i, s := range in.faults.stale {
+		if !equalName(s.server, l.server) {
+			continue
+		}
+		if in.srv.Endpoint != nil && in.srv.Endpoint.Restarts > s.own && l.restarts > s.peer {
+			in.faults.stale = slices.Delete(in.faults.stale, i, i+1)
+			return false
+		}
+		return true
+	}
+	return false
+}
+
+// crashPoint ends the process if the fault names this point. Effects after it are not carried out.
+func (in *Instance) crashPoint(name string) {
+	if in.faults.crashAt == name && !in.exited {
+		in.exited = true
+		in.emit(Exit{Code: 137, Reason: "crash at " + name})
+	}
 }
 
 // Fault is EXEC mssqlsim.fault @kind = kind with named arguments; it needs sysadmin. Kinds:
@@ -31,7 +63,12 @@ type faults struct {
 //	seedstall @on                     seedings stop making progress
 //	latch @ag                         SET (ROLE = SECONDARY) of a RESOLVING replica latches 41104
 //	resetlinks                        all endpoint connections are reset
+//	stale @server                     the transport to a peer carries nothing until both endpoints were restarted
 //	crash                             the process ends at once with code 137
+//	crash @at                         it ends at the next: commit (hardened, not shipped), harden (log of the primary
+//	                                  hardened, not acknowledged), propose (configuration persisted, not sent),
+//	                                  configure (persisted, not voted for), promote (accepted, not PRIMARY yet),
+//	                                  promoted (PRIMARY, nobody told)
 //
 // and by the host, in real time only:
 //
@@ -131,7 +168,29 @@ func (in *Instance) Fault(now time.Time, id SessionID, kind string, args map[str
 	case "resetlinks":
 		in.closeAllLinks("reset by fault")
 		in.dialAll()
+	case "stale":
+		st := staleTransport{server: args["server"]}
+		if in.srv.Endpoint != nil {
+			st.own = in.srv.Endpoint.Restarts
+		}
+		l := in.linkTo(st.server)
+		if l != nil {
+			st.peer = l.restarts
+		}
+		in.faults.stale = append(in.faults.stale, st)
+		if l != nil {
+			in.closeLink(l, 10054, "the transport went stale")
+		}
+		in.dialAll()
 	case "crash":
+		switch args["at"] {
+		case "":
+		case "commit", "harden", "propose", "configure", "promote", "promoted":
+			in.faults.crashAt = args["at"]
+			return nil
+		default:
+			return bad(args["at"])
+		}
 		in.exited = true
 		in.emit(Exit{Code: 137, Reason: "crash by fault"})
 	case "freeze":

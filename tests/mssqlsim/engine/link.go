@@ -307,6 +307,11 @@ func (in *Instance) Receive(now time.Time, id LinkID, m Message) {
 		return
 	case Ping:
 		return
+	}
+	if l.ready() && in.stale(l) {
+		return
+	}
+	switch m := m.(type) {
 	case JoinRequest:
 		in.joinRequested(l, m)
 		return
@@ -398,6 +403,9 @@ func (in *Instance) introduced(l *link, h Hello) {
 		in.closeLink(old, 10054, "replaced by a new connection")
 	}
 	l.server, l.groups, l.restarts = h.Server, slices.Clone(h.Groups), h.Restarts
+	if in.stale(l) {
+		l.groups = nil
+	}
 	for _, g := range in.groups {
 		g.linked(l)
 	}

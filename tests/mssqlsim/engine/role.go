@@ -184,10 +184,11 @@ func (g *group) secondary() {
 	g.seekCopies()
 }
 
-// become makes the local replica PRIMARY. first: by CREATE. The promotion is a configuration commit
+// become makes the local replica PRIMARY. The promotion is a configuration commit
 // of its own, in which only the local copies are synchronised.
 func (g *group) become(forced, restarted bool) {
 	in := g.in
+	in.crashPoint("promote")
 	from := g.stateName()
 	if g.failingOver {
 		g.setRole(RoleResolving, from, "RESOLVING_NORMAL")
@@ -241,6 +242,7 @@ func (g *group) become(forced, restarted bool) {
 	p := g.proposeConfig(cfg, g.nextSequence(true, 0), nil)
 	p.promotion, p.forced = true, forced || restarted && g.st.Config.ClusterType == ClusterNone
 	g.promoting = cfg.Sequence
+	in.crashPoint("promoted")
 	g.startLease()
 	g.change = in.after(in.cfg.Timings.Recovery, func() {
 		g.change = nil

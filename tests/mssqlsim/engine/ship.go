@@ -52,6 +52,7 @@ func (g *group) logReceived(p *peer, d LogData) {
 			return
 		}
 		g.in.harden(m.db, d.Records...)
+		g.in.crashPoint("harden")
 		m.received = g.in.wall()
 		if m.undoTo != 0 && m.db.end >= m.undoTo {
 			m.undoTo = 0
@@ -182,7 +183,7 @@ func (m *member) acknowledge() {
 		required = 0 // an asynchronous primary waits for nobody (FG 4.8)
 	}
 	n := 0
-	for n < len(d.commits) && d.commits[n].record.LSN <= limit {
+	for n < len(d.commits) && d.commits[n].record.LSN <= limit && !d.commits[n].ready.After(g.in.now) {
 		k := required
 		if g.in.cfg.Readings.RaiseSparesWaiting {
 			k = min(k, d.commits[n].required)
@@ -215,9 +216,9 @@ func (in *Instance) refuseCommit(d *database) error {
 	return nil
 }
 
-// checkpointMember frees log that every copy has, far above what a revert may need.
+// checkpointMember frees log that every copy has and that no log backup came for.
 func (in *Instance) checkpointMember(m *member) {
-	if len(m.db.log) < 8*checkpointRecords || m.db.state.Recovery != RecoveryFull || !m.truncatable() {
+	if len(m.db.log) < keptRecords || m.db.state.Recovery != RecoveryFull || !m.truncatable() {
 		return
 	}
 	in.truncateLog(m.db)

@@ -22,6 +22,7 @@ type ServerState struct {
 	Unregistered  bool   // sp_dropserver, and no sp_addserver since
 	// Configured and Running are the options of sp_configure by configuration_id.
 	Configured, Running map[int]int64
+	Credentials         []Credential
 }
 
 // MasterKey is the database master key of master.

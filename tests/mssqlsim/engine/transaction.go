@@ -126,18 +126,31 @@ func (in *Instance) Commit(now time.Time, id SessionID) (WaitID, error) {
 	var w *wait
 	for _, p := range t.parts {
 		r := in.appendRecord(p.db, p.changes)
-		if p.db.member == nil {
+		in.crashPoint("commit")
+		if p.db.member == nil && in.faults.slowIO == 0 && len(p.db.commits) == 0 {
 			p.db.redo(r.LSN)
 			in.checkpoint(p.db, p.db.isSystem() && len(p.db.log) > 64)
 			continue
 		}
 		if w == nil {
-			w = in.newWait(s, "HADR_SYNC_COMMIT", nil)
+			kind := "HADR_SYNC_COMMIT"
+			if p.db.member == nil {
+				kind = "WRITELOG"
+			}
+			w = in.newWait(s, kind, nil)
 			w.left = 0
 		}
 		w.left++
 		t.open++
-		p.db.commits = append(p.db.commits, &pendingCommit{record: r, wait: w, txn: t, since: in.now, required: p.db.member.required()})
+		c := &pendingCommit{record: r, wait: w, txn: t, since: in.now, ready: in.now.Add(in.faults.slowIO)}
+		if m := p.db.member; m != nil {
+			c.required = m.required()
+		}
+		p.db.commits = append(p.db.commits, c)
+		if in.faults.slowIO > 0 {
+			d := p.db
+			in.after(in.faults.slowIO, func() { in.flushed(d) })
+		}
 	}
 	if w == nil {
 		in.unlock(t)
@@ -155,6 +168,19 @@ func (in *Instance) Commit(now time.Time, id SessionID) (WaitID, error) {
 		return 0, nil
 	}
 	return w.id, nil
+}
+
+// flushed acknowledges what a slow disk has written by now.
+func (in *Instance) flushed(d *database) {
+	if d.member != nil {
+		d.member.acknowledge()
+		return
+	}
+	for len(d.commits) > 0 && !d.commits[0].ready.After(in.now) {
+		c := d.commits[0]
+		d.commits = d.commits[1:]
+		in.settle(d, c)
+	}
 }
 
 // withdraw removes the Complete effect of a wait that ended before its statement returned.
