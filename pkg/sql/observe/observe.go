@@ -68,16 +68,16 @@ func (o Observer) Observe(ctx context.Context, key ag.Key, p ag.Policy, holder s
 		if pods[i].IP == "" {
 			continue
 		}
-		replica := &snapshot.Replicas[i]
+		replica, asked := &snapshot.Replicas[i], snapshot.Replicas[i]
 		wait.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, o.timeout(p))
 			defer cancel()
-			replica.Local, views[i] = o.server(ctx, key, p.Group, *replica)
+			replica.Local, views[i] = o.server(ctx, key, p.Group, asked)
 		})
 		wait.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, o.timeout(p))
 			defer cancel()
-			replica.Manager = o.manager(ctx, key, *replica)
+			replica.Manager = o.manager(ctx, key, asked)
 		})
 	}
 	wait.Wait()

@@ -3,6 +3,7 @@ package observe_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ type fixture struct {
 	answers map[string][]mssqltest.Answer // by replica; used one after the other, the last one stays
 	block   map[string]bool
 	pods    []ag.Pod
+	mu      sync.Mutex
 }
 
 func (f *fixture) Pods(context.Context, ag.Key, []string) ([]ag.Pod, []ag.Node, error) {
@@ -30,6 +32,8 @@ func (f *fixture) Connect(_ context.Context, _ ag.Key, replica string, _ ag.Pod)
 	if f.block[replica] {
 		return blocked{}, nil
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	list := f.answers[replica]
 	if len(list) == 0 {
 		return nil, &ag.Error{Kind: ag.ErrUnreachable, Message: "refused"}
