@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/tests/cluster"
@@ -42,6 +44,7 @@ var shared *env
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	log.SetLogger(logr.Discard())
 	if os.Getenv("KUBECTL_MSSQL_E2E") != "1" {
 		fmt.Println("e2e: skipped: set KUBECTL_MSSQL_E2E=1 (make e2e) to run on a cluster")
 		os.Exit(0)

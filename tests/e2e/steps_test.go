@@ -52,7 +52,11 @@ func (e *env) run(t *testing.T, timeout time.Duration, name string, args ...stri
 		t.Fatalf("%s %s: %v", filepath.Base(name), strings.Join(args, " "), err)
 	}
 	r := result{out.String(), errOut.String(), cmd.ProcessState.ExitCode()}
-	t.Logf("$ %s %s  -> exit %d\n%s%s", filepath.Base(name), strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	shown := r.stdout
+	if lines := strings.SplitAfter(shown, "\n"); len(lines) > 80 {
+		shown = strings.Join(lines[:40], "") + fmt.Sprintf("… %d lines …\n", len(lines)-80) + strings.Join(lines[len(lines)-40:], "")
+	}
+	t.Logf("$ %s %s  -> exit %d\n%s%s", filepath.Base(name), strings.Join(args, " "), r.code, shown, r.stderr)
 	return r
 }
 

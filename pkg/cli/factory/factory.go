@@ -7,12 +7,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -93,6 +95,8 @@ func (k *Kube) Client() (client.Client, error) {
 	if k.client != nil {
 		return k.client, nil
 	}
+	// Without a logger controller-runtime complains on the terminal after 30 seconds.
+	log.SetLogger(logr.Discard())
 	c, err := k.restConfig()
 	if err != nil {
 		return nil, err
