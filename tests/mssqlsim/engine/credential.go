@@ -57,3 +57,10 @@ func (in *Instance) Credentials(now time.Time, id SessionID) []Credential {
 	}
 	return slices.Clone(in.srv.Credentials)
 }
+
+// HasCredentialFor tells whether a credential's name is a prefix of the URL (FG 9.1).
+func (in *Instance) HasCredentialFor(url string) bool {
+	return slices.ContainsFunc(in.srv.Credentials, func(c Credential) bool {
+		return len(c.Name) <= len(url) && equalName(c.Name, url[:len(c.Name)])
+	})
+}

@@ -68,7 +68,8 @@ func (t *tableLock) grant(x *transaction, m LockMode) {
 }
 
 // LockTable takes a table lock for the session's transaction: 1205 at once when waiting would
-// close a cycle. The lock time-out (1222) is the executor's: CancelWait.
+// close a cycle. The lock time-out (1222) is set with
+// LimitLockWait.
 func (in *Instance) LockTable(now time.Time, id SessionID, db DatabaseID, table ObjectID, m LockMode) (WaitID, error) {
 	in.begin(now)
 	s := in.session(id)

@@ -39,6 +39,19 @@ type Table struct {
 	Name    string
 	Columns []Column
 	Keys    []Key
+	Checks  []Check      // enforced by the executor
+	Foreign []ForeignKey // enforced by the executor
+}
+
+// Check is a CHECK constraint by the text of its condition.
+type Check struct{ Name, Text string }
+
+// ForeignKey is a FOREIGN KEY constraint; columns by ordinal.
+type ForeignKey struct {
+	Name                string
+	Columns             []int
+	RefSchema, RefTable string
+	RefColumns          []int
 }
 
 // Module is a stored definition by text: view, procedure, function, trigger.

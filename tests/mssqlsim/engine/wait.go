@@ -65,3 +65,21 @@ func (in *Instance) CancelWait(now time.Time, id WaitID) {
 		w.cancel()
 	}
 }
+
+// LimitLockWait ends a wait for a lock with 1222 after d (SET LOCK_TIMEOUT).
+func (in *Instance) LimitLockWait(now time.Time, id WaitID, d time.Duration) {
+	in.begin(now)
+	w := in.waits[id]
+	if w == nil {
+		return
+	}
+	in.after(d, func() {
+		if w.done {
+			return
+		}
+		in.complete(w, msg(1222, 16, 51, "Lock request time out period exceeded."))
+		if w.cancel != nil {
+			w.cancel()
+		}
+	})
+}

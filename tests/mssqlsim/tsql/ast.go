@@ -351,7 +351,7 @@ type (
 		deflt    expr
 		dfltText string
 		dfltName string
-		check    expr
+		check    string
 		computed bool
 		line     int
 	}
@@ -360,6 +360,9 @@ type (
 		kind      string // PRIMARY KEY, UNIQUE, CHECK, FOREIGN KEY, INDEX
 		cols      []string
 		clustered bool
+		text      string // CHECK
+		ref       objName
+		refCols   []string
 	}
 	createTableStmt struct {
 		obj objName

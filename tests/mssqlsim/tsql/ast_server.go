@@ -96,6 +96,7 @@ type (
 		nameVar expr   // database by variable
 		devices []expr // literals and variables
 		urls    bool
+		init    bool // INIT or FORMAT: begin the device anew
 	}
 	restoreStmt struct {
 		kind    string // DATABASE, LOG, HEADERONLY, FILELISTONLY, LABELONLY, VERIFYONLY
@@ -108,6 +109,7 @@ type (
 		replace, noRecovery, recovery bool
 		standby                       string
 		stopAt                        expr
+		file                          int64
 		moves                         [][2]string
 	}
 )

@@ -3,6 +3,7 @@ package tsql
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
@@ -45,6 +46,9 @@ func (ex *exec) tableOf(o objName, d *tableDef) (*engine.Table, error) {
 		t.Columns = append(t.Columns, c)
 	}
 	for i := range d.constraints {
+		if d.constraints[i].kind == "FOREIGN KEY" {
+			continue
+		}
 		if err := addConstraint(t, &d.constraints[i]); err != nil {
 			return nil, err
 		}
@@ -52,11 +56,20 @@ func (ex *exec) tableOf(o objName, d *tableDef) (*engine.Table, error) {
 	return t, nil
 }
 
-// columnOf makes a column; CHECK constraints are outside of the subset.
-func columnOf(t *engine.Table, d *columnDef) (engine.Column, error) {
-	if d.check != nil {
-		return engine.Column{}, errBind(d.line, 156, 15, 1, "Incorrect syntax near the keyword 'CHECK'.")
+// foreignKeys adds the FOREIGN KEY constraints of a definition; tables of the session have none.
+func (ex *exec) foreignKeys(db engine.DatabaseID, t *engine.Table, l []constraintDef) error {
+	for i := range l {
+		if l[i].kind == "FOREIGN KEY" {
+			if err := ex.addForeignKey(db, t, &l[i]); err != nil {
+				return err
+			}
+		}
 	}
+	return nil
+}
+
+// columnOf makes a column.
+func columnOf(t *engine.Table, d *columnDef) (engine.Column, error) {
 	c := engine.Column{Name: d.name, Type: d.typ, Nullable: !d.notNull && d.typ.ID != sqltypes.SysName || d.nullable, Identity: d.identity, Seed: d.seed, Step: d.step, Default: d.dfltText, DefaultName: d.dfltName}
 	if c.Identity {
 		if !(d.typ.IsInteger() && d.typ.ID != sqltypes.Bit || d.typ.IsDecimal() && d.typ.Scale == 0) {
@@ -74,9 +87,13 @@ func columnOf(t *engine.Table, d *columnDef) (engine.Column, error) {
 }
 
 func addConstraint(t *engine.Table, d *constraintDef) error {
-	switch d.kind {
-	case "CHECK", "FOREIGN KEY":
-		return errBind(0, 156, 15, 1, "Incorrect syntax near the keyword '%s'.", strings.Fields(d.kind)[0])
+	if d.kind == "CHECK" {
+		c := engine.Check{Name: d.name, Text: d.text}
+		if c.Name == "" {
+			c.Name = constraintName("CK", t.Name, strings.Join(d.cols, ","))
+		}
+		t.Checks = append(t.Checks, c)
+		return nil
 	}
 	k := engine.Key{Name: d.name, Primary: d.kind == "PRIMARY KEY", Unique: d.kind != "INDEX", Clustered: d.clustered}
 	for _, n := range d.cols {
@@ -158,6 +175,12 @@ func (ex *exec) createTable(s *createTableStmt) error {
 			return err
 		}
 		if err := ex.freeName(db, t.Schema, t.Name); err != nil {
+			return err
+		}
+		if err := ex.foreignKeys(db, t, s.def.constraints); err != nil {
+			return err
+		}
+		if _, err := ex.checker("INSERT", &resolved{db: db}, t); err != nil {
 			return err
 		}
 		_, err = ex.in.CreateTable(ex.hst, ex.s.id, db, *t)
@@ -317,6 +340,12 @@ func (ex *exec) dropObject(s *dropObjectStmt, o objName) error {
 		if t == nil || !ex.in.DatabasePermitted(ex.s.id, db, t.ID, "ALTER") {
 			return missing()
 		}
+		if ref, err := ex.referenced(db, t); err != nil || ref {
+			if err != nil {
+				return err
+			}
+			return errNum(3726, 16, 1, "Could not drop object '%s' because it is referenced by a FOREIGN KEY constraint.", o.String())
+		}
 		return ex.in.DropTable(ex.hst, ex.s.id, db, t.ID)
 	}
 	typ := map[string]string{"VIEW": "V", "PROCEDURE": "P", "FUNCTION": "FN", "TRIGGER": "TR"}[s.kind]
@@ -429,6 +458,8 @@ func copyTable(t *engine.Table) *engine.Table {
 	c := *t
 	c.Columns = append([]engine.Column(nil), t.Columns...)
 	c.Keys = append([]engine.Key(nil), t.Keys...)
+	c.Checks = append([]engine.Check(nil), t.Checks...)
+	c.Foreign = append([]engine.ForeignKey(nil), t.Foreign...)
 	return &c
 }
 
@@ -496,9 +527,22 @@ func (ex *exec) addColumns(t *engine.Table, s *alterTableStmt, rows rowReader) (
 		t.Columns = append(t.Columns, c)
 	}
 	for i := range s.constraints {
+		if s.constraints[i].kind == "FOREIGN KEY" {
+			db, _, err := ex.database(s.obj)
+			if err != nil {
+				return nil, err
+			}
+			if err := ex.addForeignKey(db, t, &s.constraints[i]); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if err := addConstraint(t, &s.constraints[i]); err != nil {
 			return nil, err
 		}
+	}
+	if err := ex.valid(s, t, rows, fill); err != nil {
+		return nil, err
 	}
 	if len(fill) == 0 {
 		return nil, nil
@@ -506,6 +550,31 @@ func (ex *exec) addColumns(t *engine.Table, s *alterTableStmt, rows rowReader) (
 	return func(r engine.Row) engine.Row {
 		return append(append(make(engine.Row, 0, len(r)+len(fill)), r...), fill...)
 	}, nil
+}
+
+// valid checks the rows of an altered table against its constraints (547).
+func (ex *exec) valid(s *alterTableStmt, t *engine.Table, rows rowReader, fill []value) error {
+	if len(s.constraints) == 0 {
+		return nil
+	}
+	db, name, err := ex.database(s.obj)
+	if err != nil {
+		return err
+	}
+	ck, err := ex.checker("ALTER TABLE", &resolved{db: db, dbName: name, table: t}, t)
+	if err != nil {
+		return err
+	}
+	l, err := rows()
+	if err != nil {
+		return err
+	}
+	for _, r := range l {
+		if err := ck.row(append(append(engine.Row(nil), r...), fill...), nil); err != nil {
+			return err
+		}
+	}
+	return ck.done()
 }
 
 func dropColumns(t *engine.Table, s *alterTableStmt) (func(engine.Row) engine.Row, error) {
@@ -527,6 +596,11 @@ func dropColumns(t *engine.Table, s *alterTableStmt) (func(engine.Row) engine.Ro
 		}
 		if t.Columns[at].Default != "" {
 			return nil, errNum(5074, 16, 1, "The object '%s' is dependent on column '%s'.", t.Columns[at].DefaultName, n)
+		}
+		for _, fk := range t.Foreign {
+			if slices.Contains(fk.Columns, at) {
+				return nil, errNum(5074, 16, 1, "The object '%s' is dependent on column '%s'.", fk.Name, n)
+			}
 		}
 		gone[at] = true
 	}
@@ -551,6 +625,13 @@ func dropColumns(t *engine.Table, s *alterTableStmt) (func(engine.Row) engine.Ro
 		}
 		t.Keys[i].Columns = l
 	}
+	for i, fk := range t.Foreign {
+		l := make([]int, len(fk.Columns))
+		for j, c := range fk.Columns {
+			l[j] = moved[c]
+		}
+		t.Foreign[i].Columns = l
+	}
 	return func(r engine.Row) engine.Row {
 		out := make(engine.Row, len(keep))
 		for i, k := range keep {
@@ -566,6 +647,18 @@ names:
 		for i, k := range t.Keys {
 			if equalName(k.Name, n) {
 				t.Keys = append(t.Keys[:i:i], t.Keys[i+1:]...)
+				continue names
+			}
+		}
+		for i, k := range t.Checks {
+			if equalName(k.Name, n) {
+				t.Checks = append(t.Checks[:i:i], t.Checks[i+1:]...)
+				continue names
+			}
+		}
+		for i, k := range t.Foreign {
+			if equalName(k.Name, n) {
+				t.Foreign = append(t.Foreign[:i:i], t.Foreign[i+1:]...)
 				continue names
 			}
 		}

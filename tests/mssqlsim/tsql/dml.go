@@ -1,10 +1,6 @@
 package tsql
 
 import (
-	"context"
-	"errors"
-	"time"
-
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/sqltypes"
 )
@@ -167,47 +163,20 @@ func (ex *exec) commit() error {
 
 // waitLock waits for a table lock within SET LOCK_TIMEOUT (1222).
 func (ex *exec) waitLock(id engine.WaitID) error {
-	if id == 0 {
-		return nil
-	}
 	limit := ex.s.opts.lockTimeout
-	if limit < 0 {
-		return ex.wait(id)
-	}
-	return ex.waitUntil(id, limit)
-}
-
-// waitUntil waits at most d of the host's time: it polls, since the host has one park per session.
-func (ex *exec) waitUntil(id engine.WaitID, d time.Duration) error {
-	ctx, cancel := context.WithCancelCause(ex.ctx)
-	defer cancel(nil)
-	type waiter interface {
-		WaitFor(ctx context.Context, id engine.WaitID, d time.Duration) error
-	}
-	if w, ok := ex.s.host.(waiter); ok {
-		err := w.WaitFor(ctx, id, d)
-		if errors.Is(err, context.DeadlineExceeded) {
-			return errLockTimeout()
-		}
-		if err != nil && len(engine.Messages(err)) == 0 {
-			return &errQuit{err}
-		}
-		return err
-	}
-	if d == 0 {
-		_ = ex.do(func() error { ex.in.CancelWait(ex.hst, id); return nil })
-		return errLockTimeout()
-	}
-	ctx, stop := context.WithTimeout(ctx, d)
-	defer stop()
-	err := ex.s.host.Wait(ctx, id)
 	switch {
-	case err == nil || len(engine.Messages(err)) > 0:
-		return err
-	case ex.ctx.Err() == nil && ctx.Err() != nil:
+	case id == 0 || limit < 0:
+	case limit == 0:
+		if err := ex.do(func() error { ex.in.CancelWait(ex.hst, id); return nil }); err != nil {
+			return err
+		}
 		return errLockTimeout()
+	default:
+		if err := ex.do(func() error { ex.in.LimitLockWait(ex.hst, id, limit); return nil }); err != nil {
+			return err
+		}
 	}
-	return &errQuit{err}
+	return ex.wait(id)
 }
 
 func errLockTimeout() error { return errNum(1222, 16, 51, "Lock request time out period exceeded.") }
@@ -324,6 +293,10 @@ func (ex *exec) insert(s *insertStmt) error {
 		if err != nil {
 			return err
 		}
+		ck, err := ex.checker("INSERT", r, t)
+		if err != nil {
+			return err
+		}
 		for _, src := range rows {
 			row := make(engine.Row, len(t.Columns))
 			for i := range row {
@@ -354,6 +327,9 @@ func (ex *exec) insert(s *insertStmt) error {
 					return err
 				}
 			}
+			if err := ck.row(row, nil); err != nil {
+				return err
+			}
 			if err := st.insert(row); err != nil {
 				return err
 			}
@@ -367,7 +343,7 @@ func (ex *exec) insert(s *insertStmt) error {
 			}
 			n++
 		}
-		return nil
+		return ck.done()
 	})
 	if err != nil {
 		return err

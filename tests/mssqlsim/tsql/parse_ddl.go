@@ -229,11 +229,12 @@ func (p *parser) columnDefinition(cons *[]constraintDef) columnDef {
 			p.indexOptions()
 			*cons = append(*cons, k)
 		case p.accept("CHECK"):
-			p.expect("(")
-			c.check = p.condition()
-			p.expect(")")
+			*cons = append(*cons, constraintDef{name: name, kind: "CHECK", text: p.checkText(), cols: []string{c.name}})
 		case p.is("REFERENCES"), p.isSeq("FOREIGN", "KEY"):
-			p.references()
+			p.acceptSeq("FOREIGN", "KEY")
+			k := constraintDef{name: name, kind: "FOREIGN KEY", cols: []string{c.name}}
+			p.references(&k)
+			*cons = append(*cons, k)
 		case p.accept("ROWGUIDCOL"), p.accept("SPARSE"):
 		default:
 			return c
@@ -281,23 +282,25 @@ func (p *parser) tableOptions() {
 	}
 }
 
-func (p *parser) references() {
-	if p.acceptSeq("FOREIGN", "KEY") && p.is("(") {
-		p.skipParens()
-	}
+// checkText passes ( condition ) and gives its text.
+func (p *parser) checkText() string {
+	start := p.i
+	p.expect("(")
+	p.condition()
+	p.expect(")")
+	return p.source(start)
+}
+
+// references parses REFERENCES t (columns); the actions CASCADE and SET are outside of the subset.
+func (p *parser) references(k *constraintDef) {
 	p.expect("REFERENCES")
-	p.object()
-	if p.is("(") {
-		p.skipParens()
+	k.ref = p.object()
+	if p.accept("(") {
+		k.refCols = p.nameList()
 	}
 	for p.accept("ON") {
 		p.expectOneOf("DELETE", "UPDATE")
-		switch p.expectOneOf("CASCADE", "NO", "SET") {
-		case "NO":
-			p.expect("ACTION")
-		case "SET":
-			p.expectOneOf("NULL", "DEFAULT")
-		}
+		p.expect("NO", "ACTION")
 	}
 }
 
@@ -328,12 +331,11 @@ func (p *parser) tableConstraint() constraintDef {
 		p.indexOptions()
 	case p.accept("CHECK"):
 		k.kind = "CHECK"
-		p.expect("(")
-		p.condition()
-		p.expect(")")
-	case p.is("FOREIGN"):
+		k.text = p.checkText()
+	case p.acceptSeq("FOREIGN", "KEY"):
 		k.kind = "FOREIGN KEY"
-		p.references()
+		k.cols = p.indexColumns()
+		p.references(&k)
 	default:
 		p.failHere()
 	}

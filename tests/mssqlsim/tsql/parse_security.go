@@ -551,7 +551,9 @@ func (p *parser) backupStatement() stmt {
 			} else {
 				s.spec.Name = p.str()
 			}
-		case "INIT", "NOINIT", "FORMAT", "NOFORMAT", "SKIP", "NOSKIP", "COMPRESSION", "NO_COMPRESSION", "CHECKSUM", "NO_CHECKSUM",
+		case "INIT", "FORMAT":
+			s.init = true
+		case "NOINIT", "NOFORMAT", "SKIP", "NOSKIP", "COMPRESSION", "NO_COMPRESSION", "CHECKSUM", "NO_CHECKSUM",
 			"STOP_ON_ERROR", "CONTINUE_AFTER_ERROR", "REWIND", "NOREWIND", "UNLOAD", "NOUNLOAD", "NO_TRUNCATE",
 			"DESCRIPTION", "MEDIANAME", "MEDIADESCRIPTION", "STATS", "MAXTRANSFERSIZE", "BUFFERCOUNT", "BLOCKSIZE",
 			"EXPIREDATE", "RETAINDAYS", "BACKUP_OPTIONS", "RESTART", "CREDENTIAL":
@@ -604,7 +606,10 @@ func (p *parser) restoreStatement() stmt {
 			from := p.str()
 			p.expect("TO")
 			s.opts.moves = append(s.opts.moves, [2]string{from, p.str()})
-		case "FILE", "CHECKSUM", "NO_CHECKSUM", "STATS", "RESTART", "MEDIANAME", "MAXTRANSFERSIZE", "BUFFERCOUNT", "BLOCKSIZE",
+		case "FILE":
+			p.expect("=")
+			s.opts.file = p.integer()
+		case "CHECKSUM", "NO_CHECKSUM", "STATS", "RESTART", "MEDIANAME", "MAXTRANSFERSIZE", "BUFFERCOUNT", "BLOCKSIZE",
 			"RESTORE_OPTIONS", "CREDENTIAL", "KEEP_REPLICATION", "RESTRICTED_USER", "NOUNLOAD", "UNLOAD", "REWIND", "NOREWIND",
 			"STOP_ON_ERROR", "CONTINUE_AFTER_ERROR", "LOADHISTORY":
 			p.optionValue()

@@ -99,3 +99,20 @@ func FuzzParserNeverPanics(f *testing.F) {
 		}
 	})
 }
+
+func TestTheBatchCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	c := newBatchCache(3)
+	first, _ := c.parse("SELECT 0")
+	for i := range 10 {
+		if again, _ := c.parse("SELECT 0"); again != first {
+			t.Fatalf("a text in use fell out after %d others", i)
+		}
+		if _, err := c.parse("SELECT " + string(rune('a'+i)) + " +"); err == nil {
+			t.Fatal("a syntax error is lost")
+		}
+	}
+	if n := c.order.Len(); n != 3 || len(c.byKey) != 3 {
+		t.Errorf("%d and %d entries, want 3", n, len(c.byKey))
+	}
+}

@@ -403,41 +403,6 @@ func (ex *exec) backupCertificate(s *backupCertStmt) error {
 	return nil
 }
 
-func (ex *exec) backup(s *backupStmt) error {
-	if err := ex.noTransaction("BACKUP DATABASE"); err != nil {
-		return err
-	}
-	spec := s.spec
-	var err error
-	if spec.Database, err = ex.text(s.nameVar); err != nil {
-		return err
-	}
-	for i, d := range s.devices {
-		t, err := ex.text(d)
-		if err != nil {
-			return err
-		}
-		if i == 0 {
-			spec.Device = t
-		}
-		if s.urls {
-			if err := checkURL(t); err != nil {
-				return err
-			}
-		}
-	}
-	return ex.blocking(func() (engine.WaitID, error) { return ex.in.Backup(ex.hst, ex.s.id, spec) })
-}
-
-// checkURL is what the server can tell about an object storage URL without reaching it (FG 9.1).
-func checkURL(u string) error {
-	l := strings.ToLower(u)
-	if !strings.HasPrefix(l, "s3://") && !strings.HasPrefix(l, "https://") || len(u) > 259 {
-		return errNum(3201, 16, 1, "Cannot open backup device '%s'. Operating system error 0x80070057(The parameter is incorrect.).", u)
-	}
-	return nil
-}
-
 func (ex *exec) kill(s *killStmt) error {
 	v, err := ex.scalar(s.x)
 	if err == nil {

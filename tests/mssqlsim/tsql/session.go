@@ -45,12 +45,14 @@ type State struct {
 	RolledBack  bool   // how the last transaction ended
 }
 
-// Files is what a Host may implement too, to give BACKUP CERTIFICATE and CREATE CERTIFICATE FROM
-// FILE the server's file system.
+// Files is what a Host may implement too, to give BACKUP, RESTORE, BACKUP CERTIFICATE and CREATE
+// CERTIFICATE FROM FILE the server's file system.
 type Files interface {
 	ReadFile(path string) ([]byte, error)
 	// CreateFile fails when the file exists.
 	CreateFile(path string, data []byte) error
+	// WriteFile replaces the file or makes it.
+	WriteFile(path string, data []byte) error
 }
 
 // options are the SET options of a session.
@@ -142,6 +144,10 @@ func (s *Session) Run(ctx context.Context, r Request, out ResultSink) error {
 		s.server = in.ServerName()
 	})
 	err := ex.request(r)
+	if err != nil && s.opts.xactAbort && s.tranCount > 0 && !s.broken.Load() {
+		// an attention under XACT_ABORT rolls back
+		ex.rollbackAll()
+	}
 	s.host.Do(func(now time.Time, in *engine.Instance) {
 		if in.Exited() {
 			s.broken.Store(true)

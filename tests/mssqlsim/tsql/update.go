@@ -263,7 +263,14 @@ func (ex *exec) update(s *updateStmt) error {
 		}); err != nil {
 			return err
 		}
+		ck, err := ex.checker("UPDATE", r, t)
+		if err != nil {
+			return err
+		}
 		for _, c := range changes {
+			if err := ck.row(c.new, c.old); err != nil {
+				return err
+			}
 			if err := st.update(c.id, c.new); err != nil {
 				return err
 			}
@@ -272,7 +279,7 @@ func (ex *exec) update(s *updateStmt) error {
 			}
 			n++
 		}
-		return nil
+		return ck.done()
 	})
 	if err != nil {
 		return err
@@ -311,7 +318,12 @@ func (ex *exec) delete(s *deleteStmt) error {
 		}); err != nil {
 			return err
 		}
+		ck, err := ex.checker("DELETE", r, st.table())
+		if err != nil {
+			return err
+		}
 		for _, v := range victims {
+			ck.removed(v.old)
 			if err := st.delete(v.id); err != nil {
 				return err
 			}
@@ -320,7 +332,7 @@ func (ex *exec) delete(s *deleteStmt) error {
 			}
 			n++
 		}
-		return nil
+		return ck.done()
 	})
 	if err != nil {
 		return err
@@ -334,6 +346,14 @@ func (ex *exec) delete(s *deleteStmt) error {
 
 func (ex *exec) truncate(s *truncateStmt) error {
 	return ex.write(&tableName{obj: s.obj}, "ALTER", func(r *resolved, st store) error {
+		if r.table != nil {
+			if ref, err := ex.referenced(r.db, r.table); err != nil || ref {
+				if err != nil {
+					return err
+				}
+				return errNum(4712, 16, 1, "Cannot truncate table '%s' because it is being referenced by a FOREIGN KEY constraint.", s.obj.String())
+			}
+		}
 		if m, ok := st.(*memTable); ok {
 			m.ids, m.data, m.used, m.last = nil, nil, false, 0
 			m.reindex()
@@ -403,13 +423,13 @@ func (ex *exec) sendOutput(o *outputRows) error {
 		ex.rowsOut(o.cols, o.rows)
 		return nil
 	}
-	return ex.write(o.clause.into, "INSERT", func(_ *resolved, st store) error {
-		return ex.insertInto(st, o.clause.intoCols, o.rows)
+	return ex.write(o.clause.into, "INSERT", func(r *resolved, st store) error {
+		return ex.insertInto(r, st, o.clause.intoCols, o.rows)
 	})
 }
 
 // insertInto stores rows that are already evaluated.
-func (ex *exec) insertInto(st store, names []string, rows []engine.Row) error {
+func (ex *exec) insertInto(r *resolved, st store, names []string, rows []engine.Row) error {
 	t := st.table()
 	var cols []int
 	var err error
@@ -425,6 +445,10 @@ func (ex *exec) insertInto(st store, names []string, rows []engine.Row) error {
 		}
 	}
 	deflts, err := ex.defaults(t, cols)
+	if err != nil {
+		return err
+	}
+	ck, err := ex.checker("INSERT", r, t)
 	if err != nil {
 		return err
 	}
@@ -452,9 +476,12 @@ func (ex *exec) insertInto(st store, names []string, rows []engine.Row) error {
 				return err
 			}
 		}
+		if err := ck.row(row, nil); err != nil {
+			return err
+		}
 		if err := st.insert(row); err != nil {
 			return err
 		}
 	}
-	return nil
+	return ck.done()
 }

@@ -343,6 +343,12 @@ func (n *vnode) ReadFile(path string) ([]byte, error) {
 	return nil, errors.New("no such file")
 }
 
+// WriteFile implements tsql.Files.
+func (n *vnode) WriteFile(path string, b []byte) error {
+	n.files[path] = append([]byte(nil), b...)
+	return nil
+}
+
 // CreateFile implements tsql.Files.
 func (n *vnode) CreateFile(path string, b []byte) error {
 	if _, ok := n.files[path]; ok {

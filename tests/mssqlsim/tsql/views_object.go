@@ -164,6 +164,12 @@ func (ex *exec) objects(db engine.DatabaseID) ([]objectRow, error) {
 				l = append(l, objectRow{name: k.Name, schema: t.Schema, id: keyObject(t.ID, n), parent: int(t.ID), typ: "UQ", typeDesc: "UNIQUE_CONSTRAINT"})
 			}
 		}
+		for n, k := range t.Checks {
+			l = append(l, objectRow{name: k.Name, schema: t.Schema, id: keyObject(t.ID, 200+n), parent: int(t.ID), typ: "C ", typeDesc: "CHECK_CONSTRAINT"})
+		}
+		for n, k := range t.Foreign {
+			l = append(l, objectRow{name: k.Name, schema: t.Schema, id: keyObject(t.ID, 300+n), parent: int(t.ID), typ: "F ", typeDesc: "FOREIGN_KEY_CONSTRAINT"})
+		}
 		for i, c := range t.Columns {
 			if c.Default != "" {
 				l = append(l, objectRow{name: c.DefaultName, schema: t.Schema, id: keyObject(t.ID, 500+i), parent: int(t.ID), typ: "D ", typeDesc: "DEFAULT_CONSTRAINT"})

@@ -17,6 +17,7 @@ func securityViews() []viewMaker {
 		ep   = engine.EndpointRow
 		cert = engine.CertificateRow
 		key  = engine.SymmetricKeyRow
+		cred = engine.Credential
 	)
 	char1 := sqltypes.Type{ID: sqltypes.Char, Len: 1}
 	char4 := sqltypes.Type{ID: sqltypes.Char, Len: 4}
@@ -159,6 +160,15 @@ func securityViews() []viewMaker {
 			nullCol[cert]("attested_by", sqltypes.TNVarChar(260)),
 			optTime("pvt_key_last_backup_date", func(r *cert) engine.Opt[time.Time] { return r.LastKeyBackup }),
 			integer("key_length", func(r *cert) int { return r.KeyLength }),
+		),
+		view("sys", "credentials", func(ex *exec, _ engine.DatabaseID) ([]cred, error) { return ex.in.Credentials(ex.hst, ex.s.id), nil },
+			integer("credential_id", func(r *cred) int { return r.ID }),
+			sysname("name", func(r *cred) string { return r.Name }),
+			nv("credential_identity", 4000, func(r *cred) string { return r.Identity }),
+			datetime("create_date", func(r *cred) time.Time { return r.Created }),
+			datetime("modify_date", func(r *cred) time.Time { return r.Modified }),
+			nullCol[cred]("target_type", sqltypes.TNVarChar(100)),
+			nullCol[cred]("target_id", sqltypes.TInt),
 		),
 		view("sys", "symmetric_keys", func(ex *exec, db engine.DatabaseID) ([]key, error) {
 			if db != engine.MasterID {
