@@ -64,22 +64,23 @@ type server struct {
 	downUntil   time.Duration
 
 	// process
-	up       bool
-	frozen   bool
-	role     ag.Role
-	becoming time.Duration // PRIMARY at that time, 0 when not under way
-	cfg      config
-	log      []int
-	dbState  ag.DatabaseState
-	leaseEnd time.Duration
-	endpoint ag.EndpointState
-	latched  bool // 41104
-	suspend  bool
-	lastSeen map[string]time.Duration // as primary: when each follower was last connected
-	pending  time.Duration            // configuration commit waiting since, 0 when none
-	waiting  []int                    // values hardened here and not acknowledged yet
-	order    int                      // rank of its newest promotion
-	forced   bool                     // the promotion under way is FORCE
+	up          bool
+	frozen      bool
+	role        ag.Role
+	becoming    time.Duration // PRIMARY at that time, 0 when not under way
+	cfg         config
+	log         []int
+	dbState     ag.DatabaseState
+	leaseEnd    time.Duration
+	endpoint    ag.EndpointState
+	latched     bool // 41104
+	suspend     bool
+	lastSeen    map[string]time.Duration // as primary: when each follower was last connected
+	pending     time.Duration            // configuration commit waiting since, 0 when none
+	waiting     []int                    // values hardened here and not acknowledged yet
+	order       int                      // rank of its newest promotion
+	selfPrimary bool                     // under NONE: it comes back PRIMARY
+	forced      bool                     // the promotion under way is FORCE
 
 	// manager
 	mgr     lease.State
@@ -181,6 +182,9 @@ func (w *world) newContainer(s *server) {
 	s.started, s.up, s.frozen = w.now, true, false
 	s.role, s.becoming, s.leaseEnd, s.pending, s.waiting = ag.RoleResolving, 0, 0, 0, nil
 	s.suspend = false
+	if s.selfPrimary {
+		s.role = ag.RolePrimary // CLUSTER_TYPE = NONE: it comes back by itself (FG 4.1)
+	}
 	s.keeper = lease.Keeper{}
 	s.epochs++
 	run := ag.Run{Replica: s.name, PodUID: s.podUID, Nonce: fmt.Sprintf("n%d", s.epochs)}
@@ -385,6 +389,7 @@ func (w *world) restart(s *server) {
 }
 
 func (w *world) kill(s *server, down time.Duration) {
+	s.selfPrimary = !w.policy.External && s.role == ag.RolePrimary
 	s.up, s.role, s.becoming = false, ag.RoleUnknown, 0
 	s.terminated, s.reason = s.containerID, "Error"
 	s.downUntil = w.now + down

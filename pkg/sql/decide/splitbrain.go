@@ -112,7 +112,11 @@ func (v *view) follow(d *draft, x *ag.Replica) bool {
 	next := v.grant(g)
 	next.Operation = nil
 	next.LastPrimary, next.MaybePrimary, next.Stale = x.Name, nil, less(next.Stale, x.Name)
-	op := &ag.Operation{Kind: ag.OperationFailover, From: v.auth.LastPrimary, Target: x.Name, Cause: "FAILOVER by hand", StartedAt: v.now}
+	cause := "FAILOVER by hand"
+	if x.Name == v.auth.LastPrimary {
+		cause = "it restarted and came back PRIMARY" // CLUSTER_TYPE = NONE (FG 4.1)
+	}
+	op := &ag.Operation{Kind: ag.OperationFailover, From: v.auth.LastPrimary, Target: x.Name, Cause: cause, StartedAt: v.now}
 	c := v.change(op, x.Name, "done", next.Epoch)
 	c.Kind = "manual"
 	var res *ag.Result
@@ -125,8 +129,8 @@ func (v *view) follow(d *draft, x *ag.Replica) bool {
 		}
 		res = &ag.Result{ID: v.in.Request.ID, Kind: requestFailover, Target: x.Name, Result: ResultDone, Message: x.Name + " is primary", CompletedAt: v.now}
 	}
-	d.do(ag.Swap{Next: next, Why: x.Name + " is PRIMARY by hand and is followed", Change: c, Result: res})
-	d.event(ag.EventNormal, ag.EventPublished, "%s was made primary by hand and is followed (epoch %d)", x.Name, next.Epoch)
+	d.do(ag.Swap{Next: next, Why: x.Name + " is PRIMARY and is followed: " + cause, Change: c, Result: res})
+	d.event(ag.EventNormal, ag.EventPublished, "%s is PRIMARY and is followed: %s (epoch %d)", x.Name, cause, next.Epoch)
 	d.soon("the labels")
 	return true
 }
