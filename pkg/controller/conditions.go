@@ -163,6 +163,9 @@ func healthy(f groupFacts) verdict {
 	case len(behind) > 0:
 		return no(v1alpha1.ReasonReplicasBehind, strings.Join(behind, "; "))
 	}
+	if v, known := databasesReadyNow(f); known && v.status != metav1.ConditionTrue {
+		return no(v.reason, v.message)
+	}
 	if fr := failoverReady(f); wantsFailoverReady(f.Group) && fr.status != metav1.ConditionTrue {
 		return no(fr.reason, "all replicas are in step, but "+fr.message)
 	}

@@ -33,7 +33,7 @@ func (f groupFacts) holder() string {
 	if f.Report == nil {
 		return ""
 	}
-	if f.Scope.server.External() {
+	if f.Report.Authority.Exists || f.Scope.server.External() {
 		return f.Report.Authority.Holder.Replica
 	}
 	if p := f.Report.Snapshot.Primaries(); len(p) == 1 {

@@ -102,7 +102,7 @@ func instanceStatus(f instanceFacts, s *v1alpha1.SQLServerInstanceStatus) {
 	s.Endpoint = fmt.Sprintf("%s.%s.svc:%d", f.Instance.ServiceName(), f.Instance.Namespace, port)
 	configured := configured(f.Scope, f.Err)
 	up := f.Scope.ready() > 0
-	available := no(v1alpha1.ReasonStarting, "the server does not accept logins yet")
+	available := no(v1alpha1.ReasonStarting, notReadyText(f))
 	if up {
 		available = yes(v1alpha1.ReasonAsExpected, "the server accepts logins; clients reach it at "+s.Endpoint)
 	} else if configured.status != "True" {
@@ -125,6 +125,22 @@ func instanceStatus(f instanceFacts, s *v1alpha1.SQLServerInstanceStatus) {
 	default:
 		s.Phase, s.Reason = v1alpha1.PhasePending, configured.message
 	}
+}
+
+// notReadyText says why the server is not up, as far as its pod tells.
+func notReadyText(f instanceFacts) string {
+	pod := f.Scope.pods[f.Instance.ReplicaName()]
+	switch {
+	case pod == nil:
+		return "the server has no pod yet"
+	case pod.DeletionTimestamp != nil:
+		return "the server's pod is ending"
+	case pod.Spec.NodeName == "":
+		return "the server's pod waits for a node"
+	case podRuns(pod):
+		return "the server does not accept logins, or its node " + pod.Spec.NodeName + " does not report"
+	}
+	return "the server does not accept logins yet"
 }
 
 func (r *InstanceReconciler) writeStatus(ctx context.Context, f instanceFacts) error {

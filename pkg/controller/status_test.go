@@ -71,6 +71,9 @@ func TestThePhaseIsOneWordForWhatIsSeen(t *testing.T) {
 		"a secondary is behind": {func(f *groupFacts) {
 			f.Report.Snapshot.Replicas[2].Remote.Databases[0].Sync = ag.SyncNotSynchronizing
 		}, v1alpha1.PhaseDegraded, "shop-2 database orders is NOT SYNCHRONIZING"},
+		"a declared database is not there yet": {func(f *groupFacts) {
+			f.Group.Spec.Databases = []v1alpha1.DatabaseSpec{{Name: "orders"}, {Name: "invoices"}}
+		}, v1alpha1.PhaseDegraded, "invoices on shop-0"},
 		"a secondary's pod is gone": {func(f *groupFacts) {
 			delete(f.Scope.pods, "shop-1")
 			f.Report.Snapshot.Replicas[1].Local = ag.Local{Reach: ag.ReachNoPod}
