@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"bytes"
-	"container/heap"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,20 +67,49 @@ type event struct {
 
 type eventHeap []event
 
-func (h eventHeap) Len() int { return len(h) }
-func (h eventHeap) Less(i, j int) bool {
-	if !h[i].at.Equal(h[j].at) {
-		return h[i].at.Before(h[j].at)
+func (h eventHeap) less(i, j int) bool {
+	if d := h[i].at.Compare(h[j].at); d != 0 {
+		return d < 0
 	}
 	return h[i].seq < h[j].seq
 }
-func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *eventHeap) Push(x any)   { *h = append(*h, x.(event)) }
-func (h *eventHeap) Pop() any {
-	o := *h
-	e := o[len(o)-1]
-	*h = o[:len(o)-1]
-	return e
+
+// push and pop keep the earliest event first. They are written out because container/heap boxes every
+// element, which would dominate the benchmark.
+func (h *eventHeap) push(e event) {
+	*h = append(*h, e)
+	l := *h
+	for i := len(l) - 1; i > 0; {
+		p := (i - 1) / 2
+		if !l.less(i, p) {
+			return
+		}
+		l[i], l[p] = l[p], l[i]
+		i = p
+	}
+}
+
+func (h *eventHeap) pop() event {
+	l := *h
+	e := l[0]
+	n := len(l) - 1
+	l[0], l[n] = l[n], event{}
+	l = l[:n]
+	*h = l
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= n {
+			return e
+		}
+		if c+1 < n && l.less(c+1, c) {
+			c++
+		}
+		if !l.less(c, i) {
+			return e
+		}
+		l[i], l[c] = l[c], l[i]
+		i = c
+	}
 }
 
 func newCluster(t testing.TB) *cluster {
@@ -90,7 +118,7 @@ func newCluster(t testing.TB) *cluster {
 
 func (c *cluster) at(t time.Time, run func()) {
 	c.seq++
-	heap.Push(&c.events, event{t, c.seq, run})
+	c.events.push(event{t, c.seq, run})
 }
 
 // add makes a server with an empty volume and starts it.
@@ -324,18 +352,20 @@ func (c *cluster) send(n *node, e engine.Send) {
 				c.t.Fatal(err)
 			}
 		}
-		deliver := func() {
-			if w.open {
-				to.do(run, func(in *engine.Instance) { in.Receive(c.now, id, m) })
+		var deliver func()
+		deliver = func() {
+			switch {
+			case !w.open || to.dead || to.run != run:
+			case len(c.cut) > 0 && c.isCut(w.a, w.b):
+				w.held = append(w.held, deliver)
+			case to.frozen: // in its socket by now, whatever happens to the link
+				to.thawed = append(to.thawed, func() { to.do(run, func(in *engine.Instance) { in.Receive(c.now, id, m) }) })
+			default:
+				to.in.Receive(c.now, id, m)
+				to.apply()
 			}
 		}
-		c.at(at, func() {
-			if c.isCut(w.a, w.b) {
-				w.held = append(w.held, deliver)
-				return
-			}
-			deliver()
-		})
+		c.at(at, deliver)
 		return
 	}
 	// The other end has closed it: a reset comes back.
@@ -373,7 +403,7 @@ func (c *cluster) dial(n *node, e engine.Dial) {
 func (c *cluster) run(d time.Duration) {
 	end := c.now.Add(d)
 	for len(c.events) > 0 && !c.events[0].at.After(end) {
-		e := heap.Pop(&c.events).(event)
+		e := c.events.pop()
 		c.now = e.at
 		e.run()
 	}
@@ -395,7 +425,7 @@ func (c *cluster) until(what string, d time.Duration, ok func() bool) {
 			}
 			c.t.Fatalf("after %v: %s did not happen", d, what)
 		}
-		e := heap.Pop(&c.events).(event)
+		e := c.events.pop()
 		c.now = e.at
 		e.run()
 	}

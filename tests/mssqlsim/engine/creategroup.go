@@ -583,7 +583,7 @@ func (in *Instance) AlterListener(now time.Time, id SessionID, name string, verb
 		return 0, cannotFind("availability group listener", l.DNSName)
 	}
 	if verb == ListenerAdd && i >= 0 {
-		return 0, msg(15233, 16, 1, "Property cannot be added. Availability group listener '%s' already exists.", l.DNSName)
+		return 0, msg(15233, 16, 1, "Property cannot be added. Property '%s' already exists for '%s'.", l.DNSName, name)
 	}
 	if verb == ListenerRestart {
 		return 0, nil

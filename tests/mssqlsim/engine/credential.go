@@ -20,7 +20,7 @@ func (in *Instance) PutCredential(now time.Time, id SessionID, name, identity st
 	}
 	i := slices.IndexFunc(in.srv.Credentials, func(c Credential) bool { return equalName(c.Name, name) })
 	if create && i >= 0 {
-		return msg(15535, 16, 1, "Cannot set a credential '%s' because it already exists.", name)
+		return msg(15530, 16, 1, "The credential with name \"%s\" already exists.", name)
 	}
 	if !create && i < 0 {
 		return cannotFind("credential", name)

@@ -5,17 +5,14 @@ import "time"
 // mirroringEndpointID is the endpoint_id of the first user endpoint.
 const mirroringEndpointID = 65536
 
-// CreateEndpoint is CREATE ENDPOINT: 15233 exists, 7862 second mirroring endpoint (FG 2.1).
+// CreateEndpoint is CREATE ENDPOINT: 7862 second mirroring endpoint (FG 2.1).
 func (in *Instance) CreateEndpoint(now time.Time, id SessionID, e EndpointSpec) error {
 	in.begin(now)
 	s := in.session(id)
 	if !in.can(s, "CREATE ENDPOINT") {
 		return msg(15247, 16, 1, "User does not have permission to perform this action.")
 	}
-	if o := in.srv.Endpoint; o != nil {
-		if equalName(o.Name, e.Name) {
-			return msg(15233, 16, 1, "Property cannot be added. Endpoint '%s' already exists.", e.Name)
-		}
+	if in.srv.Endpoint != nil {
 		return msg(7862, 16, 1, "An endpoint of the requested type already exists. Only one endpoint of this type is supported. Use ALTER ENDPOINT or DROP the existing endpoint and execute the CREATE ENDPOINT statement.")
 	}
 	n := &MirroringEndpoint{ID: mirroringEndpointID, Name: e.Name, Owner: s.login, State: EndpointStopped, Role: 3, Encryption: true}
@@ -43,7 +40,7 @@ func (in *Instance) fillEndpoint(s *session, n *MirroringEndpoint, e EndpointSpe
 			return cannotFind("certificate", *e.Certificate)
 		}
 		if len(c.Key) == 0 {
-			return msg(15353, 16, 1, "Certificate '%s' has no private key and cannot authenticate an endpoint.", c.Name)
+			return msg(15297, 16, 1, "The certificate, asymmetric key, or private key data is invalid.")
 		}
 		n.Certificate = c.ID
 	}

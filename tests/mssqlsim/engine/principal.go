@@ -103,7 +103,7 @@ func (in *Instance) CreateLogin(now time.Time, id SessionID, l LoginSpec) error 
 		}
 		for _, o := range in.srv.Principals {
 			if o.Certificate == c.ID {
-				return msg(15187, 10, 1, "The certificate cannot be mapped because it is already mapped to login '%s'.", o.Name)
+				return msg(15433, 16, 1, "Supplied parameter sid is in use.")
 			}
 		}
 		p.Type, p.TypeDesc, p.Certificate, p.CertificateName = "C", "CERTIFICATE_MAPPED_LOGIN", c.ID, c.Name
