@@ -53,6 +53,7 @@ func inBench(t *testing.T, scenario func(t *testing.T, b *bench)) {
 		wg.Go(func() { b.m.writeLeaseLoop(ctx) })
 		wg.Go(func() { b.m.keeperLoop(ctx) })
 		wg.Go(func() { b.m.healthLoop(ctx) })
+		wg.Go(func() { b.m.copiesLoop(ctx) })
 		defer wg.Wait()
 		defer cancel()
 		scenario(t, b)
@@ -238,6 +239,18 @@ func (c *benchConn) Query(ctx context.Context, batch string) ([]mssql.Result, er
 		s.role = ag.RoleResolving
 		s.done = append(s.done, "offline")
 		return nil, nil
+	case batch == tsql.ManagerCopies(s.group):
+		return []mssql.Result{
+			{
+				Columns: []string{"replica_server_name", "database_name", "synchronization_state_desc", "is_suspended", "log_send_queue_size", "redo_queue_size", "secondary_lag_seconds"},
+				Rows: [][]any{
+					{"AG1-0", "db", "SYNCHRONIZED", false, nil, nil, nil},
+					{"AG1-1", "db", "SYNCHRONIZING", true, int64(3), int64(2), int64(7)},
+					{"AG1-2", "db", nil, nil, nil, nil, nil},
+				},
+			},
+			{Columns: []string{"state_desc", "expiry_date"}, Rows: [][]any{{"STARTED", time.Unix(1900000000, 0).UTC()}}},
+		}, nil
 	case batch == tsql.Diagnostics():
 		return []mssql.Result{diagnosticsResult(s.bad)}, nil
 	}

@@ -48,6 +48,7 @@ type viewCollector struct {
 	phase  *prometheus.Desc
 	role   *prometheus.Desc
 	diag   *prometheus.Desc
+	copies copyMetrics
 }
 
 func newViewCollector(m *manager) *viewCollector {
@@ -66,10 +67,11 @@ func newViewCollector(m *manager) *viewCollector {
 		}
 	}
 	return &viewCollector{
-		m:     m,
-		phase: desc("mssql_instance_phase", "1 for the phase that the server is in.", "phase"),
-		role:  desc("mssql_replica_role", "1 for the role that the server says it has.", "role"),
-		diag:  desc("mssql_diagnostics_state", "State of a component by sp_server_diagnostics: 0 unknown, 1 clean, 2 warning, 3 error.", "component"),
+		m:      m,
+		copies: newCopyMetrics(),
+		phase:  desc("mssql_instance_phase", "1 for the phase that the server is in.", "phase"),
+		role:   desc("mssql_replica_role", "1 for the role that the server says it has.", "role"),
+		diag:   desc("mssql_diagnostics_state", "State of a component by sp_server_diagnostics: 0 unknown, 1 clean, 2 warning, 3 error.", "component"),
 		gauges: []gauge{
 			{desc("mssql_up", "1 when the newest login and query worked."), known(func(v viewCopy, m *manager) float64 {
 				return boolean(v.accepted && m.clock.now().Mono-v.acceptedAt <= readyAge)
@@ -125,6 +127,7 @@ func (c *viewCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.phase
 	ch <- c.role
 	ch <- c.diag
+	c.copies.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -157,6 +160,7 @@ func (c *viewCollector) Collect(ch chan<- prometheus.Metric) {
 		emit(c.diag, float64(v.diagnostics.Resource), "resource")
 		emit(c.diag, float64(v.diagnostics.QueryProcessing), "query_processing")
 	}
+	c.copies.collect(v, c.m.clock.now().Mono, emit)
 }
 
 func boolean(b bool) float64 {

@@ -88,10 +88,18 @@ func TestMetrics_OfARunningPrimary(t *testing.T) {
 			"mssql_lease_holder": 1, "mssql_lease_epoch": 5, "mssql_replica_role primary": 1, "mssql_replica_role secondary": 0,
 			"mssql_required_synchronized_secondaries": 1, "mssql_synchronized_secondaries": 2, "mssql_databases": 1,
 			"mssql_databases_unusable": 0, "mssql_diagnostics_state system": 1, "mssql_instance_phase running": 1,
-			"mssql_write_lease_missing": 0,
+			"mssql_write_lease_missing": 0, "mssql_endpoint_started": 1, "mssql_endpoint_certificate_expiry_timestamp_seconds": 1900000000,
+			"mssql_database_synchronized db ag1-0": 1, "mssql_database_synchronized db ag1-1": 0,
+			"mssql_database_suspended db ag1-1": 1, "mssql_database_send_queue_bytes db ag1-1": 3072,
+			"mssql_database_redo_queue_bytes db ag1-1": 2048, "mssql_database_lag_seconds db ag1-1": 7,
 		} {
 			if v, ok := got[name]; !ok || v != want {
 				t.Errorf("%s is %v (there: %t), want %v", name, v, ok, want)
+			}
+		}
+		for _, name := range []string{"mssql_database_synchronized db ag1-2", "mssql_database_lag_seconds db ag1-0"} {
+			if v, ok := got[name]; ok {
+				t.Errorf("%s is %v: what is not known must be absent", name, v)
 			}
 		}
 		if r := got["mssql_write_lease_remaining_seconds"]; r < 10 || r > 15 {
@@ -99,6 +107,18 @@ func TestMetrics_OfARunningPrimary(t *testing.T) {
 		}
 		if age := got["mssql_lease_proof_age_seconds"]; age < 0 || age > 3 {
 			t.Errorf("proof is %v s old", age)
+		}
+		// A server that does not answer any more: its last numbers are not shown for ever.
+		b.sql.with(func(s *benchServer) { s.frozen = true })
+		b.run(copiesAge + copiesInterval)
+		families, err = b.m.metrics.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "mssql_database_synchronized" {
+				t.Error("an old reading is still shown")
+			}
 		}
 	})
 }

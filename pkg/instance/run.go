@@ -180,6 +180,7 @@ func (m *manager) main(ctx context.Context, signals <-chan os.Signal) error {
 	if m.cfg.Group != "" {
 		wg.Go(func() { m.writeLeaseLoop(loops) })
 		wg.Go(func() { m.healthLoop(loops) })
+		wg.Go(func() { m.copiesLoop(loops) })
 	}
 	if m.hasAuthority() {
 		wg.Go(func() { m.leaseLoop(loops) })

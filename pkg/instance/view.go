@@ -50,10 +50,12 @@ type view struct {
 	diagnosticsAt    time.Duration
 	diagnosticsKnown bool
 
+	copies copiesSeen
+
 	// apiOK is when the API server last answered; apiKnown whether it ever did.
 	apiOK    time.Duration
 	apiKnown bool
-	// problems are conditions of the keeper, for logs and metrics.
+	// commitPending is a condition that the keeper sees (FG 5.4).
 	commitPending bool
 }
 
@@ -72,7 +74,7 @@ func (v *view) snapshot() viewCopy {
 		local: v.local, localKnown: v.localKnown, localProblem: v.localProblem, lastRole: v.lastRole,
 		primaryAt: v.primaryAt, primaryKnown: v.primaryKnown, noWriteLease: v.noWriteLease,
 		diagnostics: v.diagnostics, diagnosticsAt: v.diagnosticsAt, diagnosticsKnown: v.diagnosticsKnown,
-		apiOK: v.apiOK, apiKnown: v.apiKnown, commitPending: v.commitPending,
+		copies: v.copies, apiOK: v.apiOK, apiKnown: v.apiKnown, commitPending: v.commitPending,
 	}
 }
 
@@ -93,6 +95,7 @@ type viewCopy struct {
 	diagnostics      ag.Diagnostics
 	diagnosticsAt    time.Duration
 	diagnosticsKnown bool
+	copies           copiesSeen
 	apiOK            time.Duration
 	apiKnown         bool
 	commitPending    bool
@@ -139,6 +142,6 @@ func (v *view) startsAnew() {
 		v.accepted, v.loginProblem = false, "the server is starting"
 		v.localKnown, v.localProblem, v.lastRole, v.primaryKnown = false, "the server is starting", ag.RoleUnknown, false
 		v.noWriteLease, v.diagnosticsKnown, v.diagnostics = false, false, ag.Diagnostics{}
-		v.commitPending = false
+		v.commitPending, v.copies = false, copiesSeen{}
 	})
 }

@@ -341,6 +341,14 @@ func TestManager_HoldsBothLeasesOfARealServer(t *testing.T) {
 			t.Fatal("the container ended")
 		}
 	}
+	for _, want := range []string{
+		"mssql_up 1", `mssql_replica_role{role="primary"} 1`, "mssql_lease_holder 1", "mssql_endpoint_started 1",
+		`mssql_diagnostics_state{component="system"} 1`,
+	} {
+		if code, body := c.probe("/metrics"); code != http.StatusOK || !strings.Contains(body, want+"\n") {
+			t.Errorf("/metrics (%d) lacks %s", code, want)
+		}
+	}
 	if n := c.api.renewed() - before; n < 10 {
 		t.Errorf("the Lease was renewed %d times", n)
 	}

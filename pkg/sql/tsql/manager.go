@@ -52,6 +52,36 @@ ORDER BY r.replica_server_name, c.database_name`,
 // ManagerStateSets is the number of result sets of [ManagerState].
 const ManagerStateSets = 4
 
+// ManagerCopies is what the instance manager reads for its metrics, in two result sets:
+// copies of the group's databases by replica, with their queues in kilobytes (on a
+// primary of all replicas, elsewhere local ones; FG 3.6), and the mirroring endpoint
+// with the certificate that it shows (FG 3.9).
+func ManagerCopies(group string) string {
+	return batch(
+		"SET NOCOUNT ON",
+		`SELECT r.replica_server_name,
+  c.database_name,
+  s.synchronization_state_desc,
+  s.is_suspended,
+  s.log_send_queue_size,
+  s.redo_queue_size,
+  s.secondary_lag_seconds
+FROM sys.availability_groups AS g
+JOIN sys.availability_replicas AS r ON r.group_id = g.group_id
+JOIN sys.dm_hadr_database_replica_cluster_states AS c ON c.replica_id = r.replica_id
+LEFT JOIN sys.dm_hadr_database_replica_states AS s ON s.replica_id = c.replica_id AND s.group_database_id = c.group_database_id
+WHERE g.name = `+Literal(group)+`
+ORDER BY r.replica_server_name, c.database_name`,
+		`SELECT e.state_desc,
+  c.expiry_date
+FROM sys.database_mirroring_endpoints AS e
+LEFT JOIN sys.certificates AS c ON c.certificate_id = e.certificate_id`,
+	)
+}
+
+// ManagerCopiesSets is the number of result sets of [ManagerCopies].
+const ManagerCopiesSets = 2
+
 // ServerNames reads the name that the server goes by, the one that is registered for
 // its next start, and how many availability groups it has (FG 7.4).
 func ServerNames() string {

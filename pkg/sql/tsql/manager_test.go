@@ -21,16 +21,23 @@ func TestServerName_IsRegisteredAnew(t *testing.T) {
 	}
 }
 
-func TestManagerState_AsksForItsSetsOfOneGroup(t *testing.T) {
+func TestManagersReadings_AskForTheirSetsOfOneGroup(t *testing.T) {
 	t.Parallel()
-	text := tsql.ManagerState("a'g")
-	if got := strings.Count(text, "SELECT ") - strings.Count(text, "(SELECT "); got != tsql.ManagerStateSets {
-		t.Errorf("%d result sets, want %d", got, tsql.ManagerStateSets)
-	}
-	if got := strings.Count(text, "WHERE g.name = N'a''g'"); got != 3 {
-		t.Errorf("the group is named %d times:\n%s", got, text)
-	}
-	if strings.Contains(text, "ALTER") || strings.Contains(text, "INSERT") {
-		t.Error("reading changes something")
+	for _, tt := range []struct {
+		name, text    string
+		sets, ofGroup int
+	}{
+		{"state", tsql.ManagerState("a'g"), tsql.ManagerStateSets, 3},
+		{"copies", tsql.ManagerCopies("a'g"), tsql.ManagerCopiesSets, 1},
+	} {
+		if got := strings.Count(tt.text, "SELECT ") - strings.Count(tt.text, "(SELECT "); got != tt.sets {
+			t.Errorf("%s: %d result sets, want %d", tt.name, got, tt.sets)
+		}
+		if got := strings.Count(tt.text, "WHERE g.name = N'a''g'"); got != tt.ofGroup {
+			t.Errorf("%s: the group is named %d times:\n%s", tt.name, got, tt.text)
+		}
+		if strings.Contains(tt.text, "ALTER") || strings.Contains(tt.text, "INSERT") {
+			t.Errorf("%s: reading changes something", tt.name)
+		}
 	}
 }
