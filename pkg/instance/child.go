@@ -100,6 +100,15 @@ func (c *child) kill() {
 	}
 }
 
+// sweep kills what is left of sqlservr's process group after its first process has
+// ended: when that is killed, its child lives on (FG 7.1), with the volume's lock. Only
+// in a container does the end of process 1 do the same.
+func (c *child) sweep() {
+	c.r.mu.Lock()
+	defer c.r.mu.Unlock()
+	_ = syscall.Kill(-c.pid, syscall.SIGKILL) // ESRCH when nobody is left, the usual case
+}
+
 // exitCode is the code that a shell would show; only after ended.
 func (c *child) exitCode() int {
 	if c.status.Signaled() {

@@ -152,6 +152,7 @@ func (m *manager) serve(ctx context.Context, signals <-chan os.Signal) (*fenceOr
 	for {
 		select {
 		case <-c.ended:
+			c.sweep()
 			m.view.with(func(v *view) { v.phase, v.alive = phaseStopped, false })
 			m.log.Error("Server ended by itself", "how", c.describe())
 			if code := c.exitCode(); code != 0 {
@@ -288,6 +289,7 @@ func (m *manager) stop(ctx context.Context, c *child, signals <-chan os.Signal, 
 		}
 		select {
 		case <-c.ended:
+			c.sweep()
 			m.view.with(func(v *view) { v.phase, v.alive = phaseStopped, false })
 			m.log.Info("Server has stopped", "how", c.describe())
 			if code := c.exitCode(); code != 0 && code != 128+int(syscall.SIGTERM) {
@@ -327,9 +329,15 @@ func (m *manager) stopInput(began, stopping time.Duration, handover bool) lease.
 		s := m.authority.get()
 		in.Holder = s.Record != nil && s.Record.Holder.Same(s.Self)
 		in.APIAway = now - v.apiOK
-		if s.Record != nil && m.needed(s.Record.Operation) {
+		switch {
+		case s.Record == nil:
+		case m.needed(s.Record.Operation):
 			// The hand-over still asks this server: it goes on as if it were primary.
 			in.Holder, in.Server.Role = true, ag.RolePrimary
+		case in.Holder && v.lostKnown && s.RecordSent <= v.lostAt:
+			// It has just stopped being PRIMARY, and the record was read before that: the
+			// operation that did it is perhaps in the next reading.
+			in.Server.Role = ag.RolePrimary
 		}
 	}
 	for _, r := range m.cfg.Replicas {

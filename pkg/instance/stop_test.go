@@ -64,3 +64,25 @@ func TestStop_WaitsAsLongAsTheHandOverNeedsTheServer(t *testing.T) {
 		})
 	}
 }
+
+// The operator records the operation and takes the server offline at once; the manager
+// reads the one every two seconds and the other too, in whatever order.
+func TestStop_ARoleThatIsNewerThanTheRecordWaitsForTheRecord(t *testing.T) {
+	t.Parallel()
+	for offset := time.Duration(0); offset < 2*time.Second; offset += 100 * time.Millisecond {
+		inBench(t, func(t *testing.T, b *bench) {
+			b.run(10*time.Second + offset)
+			b.api.change(func(a *ag.Authority) {
+				a.Operation = &ag.Operation{ID: "1", Kind: ag.OperationHandover, Phase: ag.PhaseDemoting, From: "ag1-0", Target: "ag1-1"}
+			})
+			b.sql.with(func(s *benchServer) { s.role = ag.RoleResolving })
+			began := b.clock.now().Mono
+			for range 60 {
+				b.run(50 * time.Millisecond)
+				if step, why := lease.PlanStop(b.m.stopInput(began, 0, true)); step != lease.StopWait {
+					t.Fatalf("offset %s: %s (%s)", offset, step, why)
+				}
+			}
+		})
+	}
+}

@@ -44,6 +44,9 @@ type view struct {
 	lastRole     ag.Role
 	primaryAt    time.Duration
 	primaryKnown bool
+	// lostAt is when a PRIMARY was first seen to be none any more.
+	lostAt       time.Duration
+	lostKnown    bool
 	noWriteLease bool
 
 	diagnostics      ag.Diagnostics
@@ -72,7 +75,7 @@ func (v *view) snapshot() viewCopy {
 	return viewCopy{
 		phase: v.phase, alive: v.alive, accepted: v.accepted, acceptedAt: v.acceptedAt, loginProblem: v.loginProblem,
 		local: v.local, localKnown: v.localKnown, localProblem: v.localProblem, lastRole: v.lastRole,
-		primaryAt: v.primaryAt, primaryKnown: v.primaryKnown, noWriteLease: v.noWriteLease,
+		primaryAt: v.primaryAt, primaryKnown: v.primaryKnown, lostAt: v.lostAt, lostKnown: v.lostKnown, noWriteLease: v.noWriteLease,
 		diagnostics: v.diagnostics, diagnosticsAt: v.diagnosticsAt, diagnosticsKnown: v.diagnosticsKnown,
 		copies: v.copies, apiOK: v.apiOK, apiKnown: v.apiKnown, commitPending: v.commitPending,
 	}
@@ -91,6 +94,8 @@ type viewCopy struct {
 	lastRole         ag.Role
 	primaryAt        time.Duration
 	primaryKnown     bool
+	lostAt           time.Duration
+	lostKnown        bool
 	noWriteLease     bool
 	diagnostics      ag.Diagnostics
 	diagnosticsAt    time.Duration
@@ -121,6 +126,12 @@ func (v *view) saw(s localState) {
 		if s.role == ag.RolePrimary && v.lastRole != ag.RolePrimary && v.lastRole != ag.RoleUnknown {
 			v.primaryAt, v.primaryKnown = s.received, true
 		}
+		switch {
+		case s.role == ag.RolePrimary:
+			v.lostKnown = false
+		case v.lastRole == ag.RolePrimary:
+			v.lostAt, v.lostKnown = s.received, true
+		}
 		if s.role != ag.RolePrimary {
 			v.primaryKnown = false
 		}
@@ -141,6 +152,7 @@ func (v *view) startsAnew() {
 		v.phase, v.alive = phaseStarting, true
 		v.accepted, v.loginProblem = false, "the server is starting"
 		v.localKnown, v.localProblem, v.lastRole, v.primaryKnown = false, "the server is starting", ag.RoleUnknown, false
+		v.lostKnown = false
 		v.noWriteLease, v.diagnosticsKnown, v.diagnostics = false, false, ag.Diagnostics{}
 		v.commitPending, v.copies = false, copiesSeen{}
 	})

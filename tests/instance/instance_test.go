@@ -146,7 +146,7 @@ func (c *container) start() {
 		"--sa-password-file", in("sa"), "--operator-password-file", in("operator"), "--tls-dir", in("tls"),
 		"--probe-address", "127.0.0.1:0", "--manager-address", "127.0.0.1:0", "--kubeconfig", in("kubeconfig"))
 	c.cmd.Env = append(os.Environ(), "POD_NAME="+replica, "POD_NAMESPACE="+namespace, "POD_UID="+podUID,
-		"MSSQLSIM_ROOT="+in("mssql"), "MSSQLSIM_SERVER_NAME="+replica, "MSSQLSIM_DAC_PORT=0")
+		"MSSQLSIM_ROOT="+in("mssql"), "MSSQLSIM_SERVER_NAME="+replica, "MSSQLSIM_DAC_PORT=0", "MSSQLSIM_WATCHDOG=Y")
 	c.done, c.probes, c.nonce, c.log = make(chan struct{}), "", "", nil
 	r, w := io.Pipe()
 	c.cmd.Stdout, c.cmd.Stderr = w, w
@@ -170,7 +170,7 @@ func (c *container) start() {
 		case <-c.done:
 		default:
 			if pid := c.server(); pid > 0 {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
+				_ = syscall.Kill(-pid, syscall.SIGKILL)
 			}
 			_ = c.cmd.Process.Kill()
 			<-c.done
@@ -408,7 +408,7 @@ func TestManager_KillsAFrozenPrimary(t *testing.T) {
 	c := newContainer(t, 1)
 	c.start()
 	c.primary()
-	if err := syscall.Kill(c.server(), syscall.SIGSTOP); err != nil {
+	if err := syscall.Kill(-c.server(), syscall.SIGSTOP); err != nil { // both processes
 		t.Fatal(err)
 	}
 	began := time.Now()
@@ -419,7 +419,8 @@ func TestManager_KillsAFrozenPrimary(t *testing.T) {
 	if took := time.Since(began); took > 60*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	if syscall.Kill(c.server(), 0) == nil {
+	if conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", c.port)); err == nil {
+		_ = conn.Close()
 		t.Error("the server is still there")
 	}
 }
