@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -343,33 +342,4 @@ func goCommand(ctx context.Context, dir string, env []string, args ...string) ([
 		return nil, fmt.Errorf("go %s: %w: %s", args[0], err, strings.TrimSpace(tail([]byte(stderr.String()), 3000)))
 	}
 	return out, nil
-}
-
-// lockFile takes an exclusive lock that ends with the process at the latest.
-// waiting is called once when somebody else holds it.
-func lockFile(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	for first := true; ; first = false {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = f.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-		}
-		if first {
-			waiting()
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, ctx.Err()), f.Close())
-		case <-time.After(250 * time.Millisecond):
-		}
-	}
 }

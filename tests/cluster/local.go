@@ -112,31 +112,6 @@ func (l *Local) session(st *state) (*session, error) {
 	}, nil
 }
 
-// newState chooses the address range and the ports of a new cluster.
-func newState(boot string) (*state, error) {
-	taken, err := machineNetworks()
-	if err != nil {
-		return nil, err
-	}
-	st := &state{Version: stateVersion, BootID: boot}
-	if st.Octet, err = freeOctet(taken); err != nil {
-		return nil, err
-	}
-	for _, p := range []struct {
-		port      *int
-		preferred int
-	}{
-		{&st.Ports.API, 16443}, {&st.Ports.EtcdClient, 12379}, {&st.Ports.EtcdPeer, 12380},
-		{&st.Ports.ControllerManager, 16257}, {&st.Ports.Scheduler, 16259},
-		{&st.Ports.DNS, 16053}, {&st.Ports.DNSReady, 16081},
-	} {
-		if *p.port, err = freePort(p.preferred); err != nil {
-			return nil, err
-		}
-	}
-	return st, nil
-}
-
 // Down implements Cluster. It needs no state: every name follows from the
 // cluster's, and every process is in a cgroup of that name.
 func (l *Local) Down(ctx context.Context) error {
@@ -145,9 +120,19 @@ func (l *Local) Down(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	return l.down(ctx)
+	if err := l.down(ctx); err != nil {
+		return err
+	}
+	// The lock's file last, while the lock is held.
+	if err := os.Remove(l.layout.lock()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the lock: %w", err)
+	}
+	// The shared parent goes when it was the last cluster.
+	_ = os.Remove(filepath.Dir(l.options.Root))
+	return nil
 }
 
+// down does the work of Down, for who has the lock.
 func (l *Local) down(ctx context.Context) error {
 	groups, err := readCgroups()
 	if err != nil {
@@ -177,13 +162,6 @@ func (l *Local) down(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("take the cluster %s down: %w", l.options.Name, err)
 	}
-	// The lock's file last; who waits for it now gets a lock on a file without a
-	// name, finds no cluster and is content.
-	if err := os.Remove(l.layout.lock()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the lock: %w", err)
-	}
-	// The shared parent goes when it was the last cluster.
-	_ = os.Remove(filepath.Dir(l.options.Root))
 	l.say("nothing of the cluster %s is left", l.options.Name)
 	return nil
 }

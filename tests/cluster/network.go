@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -59,18 +60,16 @@ func (n network) peerRoutes(self int) string {
 	return b.String()
 }
 
+// prefix is the whole /16.
+func (n network) prefix() netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n.Octet), 0, 0}), 16)
+}
+
 // freeOctet returns the first /16 of 10.210 to 10.249 that none of the given
 // networks overlaps.
 func freeOctet(taken []netip.Prefix) (int, error) {
 	for x := 210; x < 250; x++ {
-		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(x), 0, 0}), 16)
-		free := true
-		for _, t := range taken {
-			if t.Overlaps(p) {
-				free = false
-			}
-		}
-		if free {
+		if !slices.ContainsFunc(taken, (network{Octet: x}).prefix().Overlaps) {
 			return x, nil
 		}
 	}
@@ -92,18 +91,25 @@ func machineNetworks() ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// freePort returns preferred when nothing listens on it, else any free port.
-func freePort(preferred int) (int, error) {
-	for _, p := range []int{preferred, 0} {
-		l, err := net.Listen("tcp", fmt.Sprintf(":%d", p))
+// freePort returns preferred when nothing listens on it and it is not taken, else
+// any free port.
+func freePort(preferred int, taken []int) (int, error) {
+	for attempt := range 20 {
+		port := 0
+		if attempt == 0 {
+			port = preferred
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 		if err != nil {
 			continue
 		}
-		port := l.Addr().(*net.TCPAddr).Port
+		port = l.Addr().(*net.TCPAddr).Port
 		if err := l.Close(); err != nil {
 			return 0, fmt.Errorf("close the probe of port %d: %w", port, err)
 		}
-		return port, nil
+		if !slices.Contains(taken, port) {
+			return port, nil
+		}
 	}
 	return 0, fmt.Errorf("find a free port instead of %d: none to be had", preferred)
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,28 +129,63 @@ func FuzzParseStat(f *testing.F) {
 
 func TestLock_HoldsOutASecondRun(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "lock")
-	unlock, err := lockFile(t.Context(), file, func() { t.Error("it waited for nobody") })
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(chan error, 1)
-	waiting := make(chan struct{})
-	go func() {
-		unlock, err := lockFile(t.Context(), file, func() { close(waiting) })
-		if err == nil {
+	for name, remove := range map[string]bool{"the file stays": false, "the holder removes the file": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "lock")
+			unlock, err := lockFile(t.Context(), file, func() { t.Error("it waited for nobody") })
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make(chan error, 1)
+			waiting := make(chan struct{})
+			go func() {
+				unlock, err := lockFile(t.Context(), file, func() { close(waiting) })
+				if err == nil {
+					if _, statErr := os.Stat(file); statErr != nil {
+						err = fmt.Errorf("it holds the lock on a file without a name: %w", statErr)
+					}
+					unlock()
+				}
+				got <- err
+			}()
+			<-waiting
+			select {
+			case err := <-got:
+				t.Fatal(errors.Join(errors.New("two held the lock"), err))
+			default:
+			}
+			if remove {
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+			}
 			unlock()
-		}
-		got <- err
-	}()
-	<-waiting
-	select {
-	case err := <-got:
-		t.Fatal(errors.Join(errors.New("two held the lock"), err))
-	default:
+			if err := <-got; err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
-	unlock()
-	if err := <-got; err != nil {
-		t.Fatal(err)
+}
+
+func TestAllocate_GivesTwoClustersDifferentNetworksAndPorts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	octets, taken := map[int]bool{}, map[int]bool{}
+	for _, name := range []string{"a", "b", "c"} {
+		st, err := newLocal(Options{Name: name, Root: filepath.Join(dir, name)}).allocate(t.Context(), "boot")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if octets[st.Octet] {
+			t.Errorf("%s has the network of another: 10.%d", name, st.Octet)
+		}
+		octets[st.Octet] = true
+		for _, p := range st.Ports.all() {
+			if *p == 0 || taken[*p] {
+				t.Errorf("%s has the port of another, or none: %d", name, *p)
+			}
+			taken[*p] = true
+		}
 	}
 }

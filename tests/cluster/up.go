@@ -75,7 +75,7 @@ func (l *Local) openOrCreate(ctx context.Context) (*session, error) {
 				return nil, err
 			}
 		}
-		if st, err = newState(boot); err != nil {
+		if st, err = l.allocate(ctx, boot); err != nil {
 			return nil, err
 		}
 	case st.BootID != boot:
