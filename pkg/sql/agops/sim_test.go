@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/mssql"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/observe"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/tsql"
+	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
 	simserver "github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/server"
 )
 
@@ -46,10 +47,16 @@ type bench struct {
 
 func startBench(t *testing.T, n int, databases ...string) *bench {
 	t.Helper()
+	return startBenchWith(t, engine.Readings{}, n, databases...)
+}
+
+// startBenchWith starts servers that take these readings of facts that nobody has confirmed.
+func startBenchWith(t *testing.T, readings engine.Readings, n int, databases ...string) *bench {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
-	c := simserver.StartCluster(t, n, simserver.ClusterOptions{Name: "ag1"})
+	c := simserver.StartCluster(t, n, simserver.ClusterOptions{Name: "ag1", Change: func(_ int, c *simserver.Config) { c.Engine.Readings = readings }})
 	b := &bench{t: t, cluster: c, runs: make([]int, n), ended: make([]string, n), volumes: make([]int, n), labels: make([]ag.Role, n)}
 	b.policy = ag.Policy{
 		Group: "ag1", UID: "uid-1", External: true, AutoFailover: true, K: -1, Databases: databases,
@@ -264,12 +271,12 @@ func (b *bench) SetRole(_ context.Context, _ ag.Key, replica, _ string, role ag.
 }
 
 func (b *bench) engine() *agops.Engine {
-	real := clock.RealClock{}
+	rc := clock.RealClock{}
 	return agops.NewEngine(agops.Options{
-		Observer: observe.Observer{Cluster: b, Servers: b, Managers: b, Clock: real},
-		Store:    b, Clock: real, Identity: "controller/test",
-		Executor: agops.SQLExecutor{Servers: b, Managers: b, Kube: b, Clock: real},
-		Setup:    &agops.Setup{Servers: b, Clock: real, Random: func(p []byte) error { _, err := rand.Read(p); return err }},
+		Observer: observe.Observer{Cluster: b, Servers: b, Managers: b, Clock: rc},
+		Store:    b, Clock: rc, Identity: "controller/test",
+		Executor: agops.SQLExecutor{Servers: b, Managers: b, Kube: b, Clock: rc},
+		Setup:    &agops.Setup{Servers: b, Clock: rc, Random: func(p []byte) error { _, err := rand.Read(p); return err }},
 		Progress: func(d agops.Done) {
 			b.log = append(b.log, fmt.Sprintf("%s %s: %v (%s)", time.Now().Format("05.000"), d.What, d.Err, d.Took.Round(time.Millisecond)))
 		},
@@ -340,7 +347,23 @@ func (b *bench) raise(primary int, k int32) {
 
 func TestOnServersAGroupIsMadeMovedAndSurvivesItsPrimary(t *testing.T) {
 	t.Parallel()
-	b := startBench(t, 3, "app")
+	for name, readings := range map[string]engine.Readings{
+		"as assumed": {},
+		"the other way round": {
+			Planned: engine.PlannedSticky, JoinRole: engine.JoinResolving, SecondaryResolvesOnPrimaryLoss: true,
+			AllReplicaRowsOnSecondary: true, ResolvingDatabasesRestoring: true, LeaseUnlimitedUntilRenewed: true,
+		},
+		"a former primary latches Msg 41104": {Latch41104: 20 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			liveAndMove(t, startBenchWith(t, readings, 3, "app"))
+		})
+	}
+}
+
+func liveAndMove(t *testing.T, b *bench) {
+	t.Helper()
 	e := b.engine()
 	b.until("the group", e, 90*time.Second, inStep("ag1-0"))
 

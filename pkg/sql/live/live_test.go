@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/agops"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/mssql"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/mssql/mssqltest"
 )
@@ -142,5 +143,48 @@ func TestPoolKeepsOneGoodConnectionAPod(t *testing.T) {
 	use(late, "a")
 	if !late.Closed() {
 		t.Error("a closed pool keeps a connection")
+	}
+}
+
+func TestDriveRepeatsFailedPassesUntilItIsDone(t *testing.T) {
+	t.Parallel()
+	clk := clocktesting.NewFakeClock(now)
+	passes := 0
+	step := func(context.Context, ag.Key) (agops.Report, error) {
+		passes++
+		clk.SetTime(clk.Now()) // wakes nobody; the pause begins after this pass
+		if passes == 2 {
+			return agops.Report{}, errors.New("the API server does not answer")
+		}
+		return agops.Report{Next: 2 * time.Second, Conflict: passes == 1}, nil
+	}
+	finished := make(chan error)
+	go func() {
+		_, err := drive(context.Background(), step, ag.Key{}, clk, func(agops.Report) bool { return passes == 4 })
+		finished <- err
+	}()
+	for {
+		select {
+		case err := <-finished:
+			if err != nil || passes != 4 {
+				t.Errorf("%d passes, %v", passes, err)
+			}
+			return
+		case <-time.After(time.Millisecond):
+			if clk.HasWaiters() {
+				clk.Step(2 * time.Second)
+			}
+		}
+	}
+}
+
+func TestDriveTellsWhyItDidNotEnd(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	refused := errors.New("forbidden")
+	_, err := drive(ctx, func(context.Context, ag.Key) (agops.Report, error) { cancel(); return agops.Report{}, refused },
+		ag.Key{}, clocktesting.NewFakeClock(now), func(agops.Report) bool { return false })
+	if !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -347,3 +347,34 @@ func TestPolicyOfASpec(t *testing.T) {
 		t.Errorf("replicas (-want +got)\n%s", d)
 	}
 }
+
+func FuzzLeaseThatSomebodyEdited(f *testing.F) {
+	good := &coordinationv1.Lease{}
+	if err := state.Encode(good, record(4), time.Second); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good.Annotations[state.AnnotationAuthority], *good.Spec.HolderIdentity, int32(4))
+	f.Add("{}", "", int32(0))
+	f.Add(`{"agUID":"uid-1","epoch":-1}`, "", int32(0))
+	f.Add(`{"agUID":"uid-1","epoch":99999999999}`, "", int32(2147483647))
+	f.Fuzz(func(t *testing.T, text, holder string, epoch int32) {
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}
+		l.Annotations = map[string]string{state.AnnotationAuthority: text}
+		l.Spec.HolderIdentity, l.Spec.LeaseTransitions = &holder, &epoch
+		a, why := state.Decode(l, "uid-1")
+		if a.Exists != (why == "") || a.Version != "7" {
+			t.Fatalf("exists %v, why %q, version %q", a.Exists, why, a.Version)
+		}
+		if !a.Exists {
+			return
+		}
+		again := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}
+		if err := state.Encode(again, a, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		b, why := state.Decode(again, "uid-1")
+		if why != "" || !state.SameButRenewed(a, b) {
+			t.Fatalf("%q: written as %+v, read as %+v", why, a, b)
+		}
+	})
+}

@@ -1,0 +1,48 @@
+package live
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/agops"
+)
+
+// Drive runs passes in the foreground until done says so or the context ends: the
+// plugin's --direct, where no controller is there to do it. It is safe beside a
+// controller that comes back meanwhile: whoever loses a swap stops and looks again.
+//
+// A pass that fails is repeated after a second; the newest failure is returned when
+// the context ends first.
+func (s *System) Drive(ctx context.Context, key ag.Key, clk clock.Clock, done func(agops.Report) bool) (agops.Report, error) {
+	return drive(ctx, s.Engine.Step, key, clk, done)
+}
+
+func drive(ctx context.Context, step func(context.Context, ag.Key) (agops.Report, error), key ag.Key, clk clock.Clock, done func(agops.Report) bool) (agops.Report, error) {
+	var last agops.Report
+	var failed error
+	for {
+		report, err := step(ctx, key)
+		if err == nil {
+			last = report
+			if done(report) {
+				return report, nil
+			}
+		}
+		failed = err
+		pause := max(report.Next, time.Second)
+		if report.Conflict {
+			pause = report.Next
+		}
+		select {
+		case <-ctx.Done():
+			if failed == nil {
+				failed = ctx.Err()
+			}
+			return last, failed
+		case <-clk.After(pause):
+		}
+	}
+}
