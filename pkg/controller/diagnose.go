@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 )
@@ -37,11 +38,32 @@ func diagnoseScheduling(pod *corev1.Pod) *Problem {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			remedy := "Add nodes, or change resources, nodeSelector, tolerations or affinity"
+			if node := pinnedTo(pod); node != "" {
+				remedy = fmt.Sprintf("It must run on node %s, where its previous pod ran and was not seen to end. Make that node schedulable; "+
+					"if the previous pod has certainly ended, delete this one and it may go anywhere: kubectl delete pod %s", node, pod.Name)
+			}
 			return &Problem{Reason: v1alpha1.ReasonUnschedulable, Replica: pod.Name, Message: fmt.Sprintf(
-				"no node takes it: %s. Add nodes, or change resources, nodeSelector, tolerations or affinity", strings.TrimSuffix(c.Message, "."))}
+				"no node takes it: %s. %s", strings.TrimSuffix(c.Message, "."), remedy)}
 		}
 	}
 	return nil
+}
+
+// pinnedTo is the one node on which the pod may run; empty when it may run on others.
+func pinnedTo(pod *corev1.Pod) string {
+	a := pod.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return ""
+	}
+	for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, f := range t.MatchFields {
+			if f.Key == metav1.ObjectNameField && f.Operator == corev1.NodeSelectorOpIn && len(f.Values) == 1 {
+				return f.Values[0]
+			}
+		}
+	}
+	return ""
 }
 
 func diagnoseContainer(pod *corev1.Pod, c corev1.ContainerStatus, init bool) *Problem {

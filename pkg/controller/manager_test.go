@@ -28,6 +28,12 @@ import (
 // ends or stop is called.
 func startController(t *testing.T, cfg *rest.Config, o Options, engine Engine) (stop func()) {
 	t.Helper()
+	return startControllerThen(t, cfg, o, engine, nil)
+}
+
+// startControllerThen closes synced when the caches are filled.
+func startControllerThen(t *testing.T, cfg *rest.Config, o Options, engine Engine, synced chan struct{}) (stop func()) {
+	t.Helper()
 	o.MetricsAddress, o.HealthAddress, o.severalInProcess = "0", "0", true
 	o.OperatorImage, o.OperatorPullPolicy = "example.com/operator:1", "IfNotPresent"
 	mgr, err := NewManager(cfg, o)
@@ -44,6 +50,13 @@ func startController(t *testing.T, cfg *rest.Config, o Options, engine Engine) (
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
+	if synced != nil {
+		go func() {
+			if _, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{}); err == nil && mgr.GetCache().WaitForCacheSync(ctx) {
+				close(synced)
+			}
+		}()
+	}
 	stopped := false
 	stop = func() {
 		if stopped {
@@ -124,7 +137,7 @@ func TestAControllerSeesByItsWatchesWhatChanges(t *testing.T) {
 	a.deletePod(t, ns, "shop-2", 0)
 	eventually(t, "a new pod, free to go to any node", func(context.Context) (bool, string) {
 		p := a.pod(t, ns, "shop-2")
-		return p != nil && p.UID != old && pinned(p) == "", fmt.Sprint(p != nil)
+		return p != nil && p.UID != old && pinnedTo(p) == "", fmt.Sprint(p != nil)
 	})
 	for _, o := range []client.Object{
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop-rw"}}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "shop-config"}},
@@ -190,6 +203,53 @@ func (a apiServer) userWith(t *testing.T, o manifests.Options) *rest.Config {
 		}
 	}
 	return user.Config()
+}
+
+func TestAPodThatEndsWhileTheLeadershipChangesHandsHasEndedAllTheSame(t *testing.T) {
+	t.Parallel()
+	a := needAPIServer(t)
+	ns, system := a.namespace(t), a.namespace(t)
+	o := Options{Namespaces: []string{ns}, LeaderElect: true, LeaderNamespace: system}
+	stop := startController(t, a.cfg, o, &fakeEngine{})
+	a.createGroup(t, ns, "shop", goodPassword)
+	node := a.node(t, "boot-1", true)
+	a.runAll(t, ns, node)
+	eventually(t, "the claim remembers where the pod runs", func(ctx context.Context) (bool, string) {
+		claim := &corev1.PersistentVolumeClaim{}
+		if err := a.cli.Get(ctx, types.NamespacedName{Namespace: ns, Name: "data-shop-2"}, claim); err != nil {
+			return false, err.Error()
+		}
+		l, err := parseLastPod(claim)
+		return err == nil && l.BootID == "boot-1", l.String()
+	})
+	// The second one waits for the leadership; the first one ends when its caches are filled.
+	synced := make(chan struct{})
+	startControllerThen(t, a.cfg, o, &fakeEngine{}, synced)
+	<-synced
+	stop()
+	old := a.pod(t, ns, "shop-2").UID
+	a.deletePod(t, ns, "shop-2", 30)
+	a.end(t, ns, "shop-2")
+	a.deletePod(t, ns, "shop-2", 0)
+	eventually(t, "a new pod, free to go to any node", func(context.Context) (bool, string) {
+		p := a.pod(t, ns, "shop-2")
+		return p != nil && p.UID != old && pinnedTo(p) == "", fmt.Sprint(p != nil)
+	})
+}
+
+func TestPodsAreAdmittedWhereTheNamespaceIsRestricted(t *testing.T) {
+	t.Parallel()
+	a := needAPIServer(t)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "restricted-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	if err := a.cli.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	a.createGroup(t, ns.Name, "shop", goodPassword)
+	r, _ := groupReconciler(a.cli, a.cli, &fakeEngine{})
+	pass(t, r, ns.Name, "shop", 1)
+	if n := len(a.pods(t, ns.Name)); n != 3 {
+		t.Errorf("%d pods: %s", n, a.group(t, ns.Name, "shop").Status.Reason)
+	}
 }
 
 func TestTheRightsOfAnInstallationAreEnough(t *testing.T) {

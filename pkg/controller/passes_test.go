@@ -267,8 +267,8 @@ func TestAVanishedPodIsMadeAnewOnlyWhenItsEndIsProven(t *testing.T) {
 		if p == nil || p.UID == old {
 			t.Fatal("not made anew")
 		}
-		if pinned(p) != "" {
-			t.Errorf("pinned to %s", pinned(p))
+		if pinnedTo(p) != "" {
+			t.Errorf("pinned to %s", pinnedTo(p))
 		}
 	})
 	t.Run("deleted by force, its node alive", func(t *testing.T) {
@@ -277,7 +277,7 @@ func TestAVanishedPodIsMadeAnewOnlyWhenItsEndIsProven(t *testing.T) {
 		a.deletePod(t, ns, "shop-1", 0)
 		pass(t, r, ns, "shop", 1)
 		p := a.pod(t, ns, "shop-1")
-		if p == nil || p.UID == old || pinned(p) != node {
+		if p == nil || p.UID == old || pinnedTo(p) != node {
 			t.Errorf("%v", p)
 		}
 	})
@@ -296,7 +296,7 @@ func TestAVanishedPodIsMadeAnewOnlyWhenItsEndIsProven(t *testing.T) {
 		}
 		a.nodeStatus(t, node, "boot-2", false)
 		pass(t, r, ns, "shop", 1)
-		if p := a.pod(t, ns, "shop-1"); p == nil || p.UID == old || pinned(p) != "" {
+		if p := a.pod(t, ns, "shop-1"); p == nil || p.UID == old || pinnedTo(p) != "" {
 			t.Errorf("%v", p)
 		}
 	})
@@ -358,18 +358,6 @@ func (a apiServer) pod(t *testing.T, ns, name string) *corev1.Pod {
 		t.Fatal(err)
 	}
 	return p
-}
-
-func pinned(p *corev1.Pod) string {
-	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil {
-		return ""
-	}
-	for _, t := range p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		for _, f := range t.MatchFields {
-			return f.Values[0]
-		}
-	}
-	return ""
 }
 
 // TestAPassThatIsCutShortAnywhereIsMadeUpByTheNext ends the process before each of

@@ -64,9 +64,6 @@ func (s *shared) replicaPod(ctx context.Context, sc *scope, replica string) erro
 		case err != nil:
 			return err
 		}
-		if plan.Record.Ended != "" {
-			s.Ends.forget(plan.Record.UID)
-		}
 	}
 	if plan.Problem != nil {
 		sc.problem(*plan.Problem)

@@ -116,6 +116,9 @@ func Setup(mgr ctrl.Manager, o Options, clk clock.Clock) error {
 
 func setup(mgr ctrl.Manager, o Options, clk clock.PassiveClock, m *Metrics, engine Engine, versions versionFunc) error {
 	s := newShared(mgr, o, clk)
+	if err := mgr.Add(endsWatcher{cache: mgr.GetCache(), ends: s.Ends}); err != nil {
+		return err
+	}
 	groups := &GroupReconciler{shared: s, Engine: engine, Metrics: m}
 	if err := groups.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the controller of availability groups: %w", err)
