@@ -107,7 +107,9 @@ func (v *view) silent(d *draft) (string, bool) {
 			return "", false
 		}
 	}
-	if left := v.pol.MinBetween - elapsed(m.LastRoleChangeAt, v.now); left > 0 && !m.LastRoleChangeAt.IsZero() {
+	// No damping while nobody can write: a Lease that stood unrenewed for D means that.
+	mayWrite := v.since(v.watch.Seen) < v.tm.D()
+	if left := v.pol.MinBetween - elapsed(m.LastRoleChangeAt, v.now); left > 0 && !m.LastRoleChangeAt.IsZero() && mayWrite {
 		d.find(name, ag.SymptomNone, "suspected, but the last role change was less than %s ago", v.pol.MinBetween)
 		d.wait(left, "minTimeBetweenFailovers")
 		return "", false
