@@ -77,6 +77,8 @@ func (g *group) attach(p *peer, a Attach) {
 	}
 	for _, c := range a.Copies {
 		if m := g.member(c.DB); m != nil {
+			// whether a copy is suspended is what it says itself: its RESUME may have been lost with the link
+			p.copyOf(m).suspended = false
 			if !c.Suspended && forcedBetween(m, c.Forks) {
 				c.Suspended, c.Reason = true, suspendPartner
 				pl := g.plan(p, m, c)

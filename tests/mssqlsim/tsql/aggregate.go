@@ -499,7 +499,7 @@ func (w *winSpec) fill(rows []winRow) error {
 				return err
 			}
 			if n <= 0 {
-				return errNum(8119, 16, 1, "NTILE() requires a positive number.")
+				return errNum(4116, 16, 1, "The function 'ntile' takes only a positive int or bigint expression as its input.")
 			}
 			size, extra := int64(len(rows))/n, int64(len(rows))%n
 			at := int64(i)

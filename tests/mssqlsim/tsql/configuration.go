@@ -131,7 +131,7 @@ func (ex *exec) spServer(proc string, args []arg) error {
 		return errNum(15015, 16, 1, "The server '%s' does not exist. Use sp_helpserver to show available servers.", name)
 	}
 	if !equalName(a.text(1), "local") {
-		return errUnsupported("sp_addserver of a remote server")
+		return errNum(15663, 16, 1, "Feature \"sp_addserver\" is no longer supported. Replace remote servers by using linked servers.")
 	}
 	return ex.do(func() error { return ex.in.AddServer(ex.hst, ex.s.id, a.text(0)) })
 }

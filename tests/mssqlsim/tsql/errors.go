@@ -40,7 +40,9 @@ func errBind(line int, number int32, class, state uint8, format string, args ...
 func asStmtError(err error) *stmtError {
 	var se *stmtError
 	if errors.As(err, &se) {
-		return se
+		// a copy: syntax errors are shared by the batch cache
+		e := *se
+		return &e
 	}
 	var te *sqltypes.Error
 	if errors.As(err, &te) {

@@ -47,6 +47,7 @@ type exec struct {
 	trying int    // open TRY blocks of this level
 	caught []*stmtError
 	status int32
+	inSys  int // running a system procedure: its statements end in DONEINPROC
 	line   int // of the running statement
 	// scopeOnly is set when a binding error ended this level only.
 	scopeOnly bool
@@ -140,7 +141,7 @@ func (ex *exec) done(cmd uint16, count int64, counted bool) {
 	if counted {
 		ex.s.rowCount = count
 	}
-	ex.out.Done(Done{Count: count, Counted: counted && !ex.s.opts.nocount, Command: cmd, InProc: ex.depth > 0})
+	ex.out.Done(Done{Count: count, Counted: counted && !ex.s.opts.nocount, Command: cmd, InProc: ex.depth+ex.inSys > 0})
 }
 
 // infos sends the informational messages that a statement method returned with its success, and

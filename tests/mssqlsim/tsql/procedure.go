@@ -176,7 +176,17 @@ func (ex *exec) call(o objName, args []arg) (callEnd, signal, error) {
 	name, schema := strings.ToLower(o.name), strings.ToLower(o.schema)
 	if schema == "" || schema == "sys" || schema == "dbo" || schema == "mssqlsim" {
 		if fn := systemProcedure(schema, name); fn != nil {
+			ex.inSys++
 			end, sig, err := fn(ex, args)
+			ex.inSys--
+			if _, quit := err.(*errQuit); err != nil && !quit && name != "sp_executesql" && len(engine.Messages(err)) < 2 {
+				// errors name the procedure that raised them
+				se := *asStmtError(err)
+				if se.proc == "" {
+					se.proc, se.line = name, 1
+				}
+				err = &se
+			}
 			return end, sig, err
 		}
 	}

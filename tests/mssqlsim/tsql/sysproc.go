@@ -164,8 +164,11 @@ func (ex *exec) spSetSessionContext(args []arg) error {
 	if err != nil {
 		return err
 	}
-	if a[0].deflt || a[0].val.IsNull() || a.text(0) == "" {
-		return errNum(15666, 16, 1, "Cannot set key '%s' in the session context. The key must be a non-empty string.", a.text(0))
+	switch key := a.text(0); {
+	case a[0].deflt || a[0].val.IsNull() || key == "":
+		return errNum(225, 16, 1, "The parameters supplied for the procedure \"sp_set_session_context\" are not valid.")
+	case sqltypes.TextLen(key) > 128:
+		return errNum(15666, 16, 1, "Cannot set key '%s' in the session context. The size of the key cannot exceed 256 bytes.", key)
 	}
 	if a[1].deflt {
 		return errNum(201, 16, 4, "Procedure or function 'sp_set_session_context' expects parameter '@value', which was not supplied.")
@@ -192,7 +195,7 @@ func (ex *exec) spServerDiagnostics(args []arg) error {
 		return err
 	}
 	if interval < 0 || interval > 0 && interval < 5 {
-		return errNum(25725, 16, 1, "The value of the parameter @repeat_interval of sp_server_diagnostics must be 0 or at least 5.")
+		return errNum(15600, 15, 1, "An invalid parameter or option was specified for procedure 'sp_server_diagnostics'.")
 	}
 	cols := []Column{
 		{Name: "create_time", Type: sqltypes.TDateTime}, {Name: "component_type", Type: sqltypes.TSysName},
