@@ -44,9 +44,16 @@ type bench struct {
 // ag1-2, all synchronous, k = 1, this run the holder and its server PRIMARY.
 func inBench(t *testing.T, scenario func(t *testing.T, b *bench)) {
 	t.Helper()
+	inBenchWith(t, func(*bench) {}, scenario)
+}
+
+// inBenchWith changes the bench before the manager's loops run.
+func inBenchWith(t *testing.T, prepare func(b *bench), scenario func(t *testing.T, b *bench)) {
+	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, dir)
+		prepare(b)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { b.m.leaseLoop(ctx) })

@@ -237,8 +237,9 @@ func TestRenewal_OtherManagersCarryAPrimaryThroughAnOutage(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			inBench(t, func(t *testing.T, b *bench) {
+			inBenchWith(t, func(b *bench) {
 				b.m.cfg.Commit.K, b.m.cfg.Commit.Required = tt.k, true
+			}, func(t *testing.T, b *bench) {
 				b.sql.with(func(s *benchServer) { s.k = tt.k })
 				b.api.change(func(a *ag.Authority) { a.Rule.K = tt.k })
 				b.run(10 * time.Second)
@@ -368,9 +369,10 @@ func TestKill_AFrozenPrimary(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			inBench(t, func(t *testing.T, b *bench) {
+			inBenchWith(t, func(b *bench) {
 				b.m.cfg.Health.Failures = tt.failures
 				b.sql.with(func(s *benchServer) { s.lease = tt.lease })
+			}, func(t *testing.T, b *bench) {
 				b.run(20 * time.Second)
 				b.sql.with(func(s *benchServer) { s.frozen = true })
 				frozen := time.Now()

@@ -47,6 +47,10 @@ type transport struct {
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
 
+	// spawning orders new goroutines against the end: after ended nothing starts.
+	spawning sync.Mutex
+	ended    bool
+
 	mu       sync.Mutex
 	listener net.Listener
 	opened   int // counts changes of the listener
@@ -119,7 +123,7 @@ func (t *transport) listen(e engine.Listen) {
 		return
 	}
 	// A former owner of the port may still be going away; the applier must not wait for it.
-	t.wait.Go(func() {
+	t.spawn(func() {
 		deadline := time.Now().Add(30 * time.Second)
 		for errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(deadline) {
 			select {
@@ -145,7 +149,7 @@ func (t *transport) listening(l net.Listener, opened int) {
 		return
 	}
 	t.listener = l
-	t.wait.Go(func() { t.accept(l) })
+	t.spawn(func() { t.accept(l) })
 }
 
 func (t *transport) accept(l net.Listener) {
@@ -162,7 +166,9 @@ func (t *transport) accept(l net.Listener) {
 			}
 			continue
 		}
-		t.wait.Go(func() { t.accepted(conn) })
+		if !t.spawn(func() { t.accepted(conn) }) {
+			_ = conn.Close()
+		}
 	}
 }
 
@@ -192,7 +198,7 @@ func (t *transport) start(e engine.Dial) {
 	t.mu.Lock()
 	t.links[e.Link] = l
 	t.mu.Unlock()
-	t.wait.Go(func() {
+	t.spawn(func() {
 		conn, peer, err := t.connect(ctx, e.URL)
 		if err != nil {
 			t.forget(l)
@@ -291,7 +297,7 @@ func (t *transport) serve(ctx context.Context, l *link, peer []byte) {
 	stop := context.AfterFunc(ctx, func() { _ = l.conn.Close() })
 	defer stop()
 	t.host.post(func(now time.Time, in *engine.Instance) { in.LinkUp(now, l.id, peer) })
-	t.wait.Go(func() { t.write(ctx, l) })
+	t.spawn(func() { t.write(ctx, l) })
 	err := t.read(l)
 	t.forget(l)
 	if ctx.Err() == nil { // not closed by the engine itself
@@ -398,6 +404,9 @@ func (t *transport) stop() {
 		_ = t.listener.Close()
 	}
 	t.mu.Unlock()
+	t.spawning.Lock()
+	t.ended = true
+	t.spawning.Unlock()
 	t.wait.Wait()
 }
 
@@ -419,4 +428,15 @@ func osError(err error) (int, string) {
 	default:
 		return -1, err.Error()
 	}
+}
+
+// spawn runs f unless the transport has ended, and tells whether it does.
+func (t *transport) spawn(f func()) bool {
+	t.spawning.Lock()
+	defer t.spawning.Unlock()
+	if t.ended {
+		return false
+	}
+	t.wait.Go(f)
+	return true
 }
