@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -47,15 +45,7 @@ func TestAvailabilityGroup(t *testing.T) {
 	})
 
 	step("sqlcmd inside the container works", func(t *testing.T) {
-		kubectl, err := exec.LookPath("kubectl")
-		if err != nil {
-			built, _ := filepath.Glob(filepath.Join(cacheDir(), "kubernetes-*", "bin", "kubectl"))
-			if len(built) == 0 {
-				t.Fatal("no kubectl on PATH nor among the cluster's binaries")
-			}
-			kubectl = built[0]
-		}
-		out := e.run(t, time.Minute, kubectl, "-n", namespace, "exec", "demo-0", "-c", "mssql", "--", "/bin/sh", "-c",
+		out := e.kubectl(t, "-n", namespace, "exec", "demo-0", "-c", "mssql", "--", "/bin/sh", "-c",
 			`/opt/mssql-tools18/bin/sqlcmd -S localhost -U sa -P "$(cat /etc/kubectl-mssql/sa/password)" -C -h -1 -Q "SET NOCOUNT ON; SELECT @@SERVERNAME"`).must(t, 0)
 		if strings.TrimSpace(out.stdout) != "demo-0" {
 			t.Errorf("sqlcmd printed %q", out.stdout)

@@ -60,6 +60,20 @@ func (e *env) run(t *testing.T, timeout time.Duration, name string, args ...stri
 	return r
 }
 
+// kubectl runs the user's kubectl, or the one that the local cluster has built.
+func (e *env) kubectl(t *testing.T, args ...string) result {
+	t.Helper()
+	path, err := exec.LookPath("kubectl")
+	if err != nil {
+		built, _ := filepath.Glob(filepath.Join(cacheDir(), "kubernetes-*", "bin", "kubectl"))
+		if len(built) == 0 {
+			t.Fatal("no kubectl on PATH nor among the cluster's binaries")
+		}
+		path = built[0]
+	}
+	return e.run(t, time.Minute, path, args...)
+}
+
 func (r result) must(t *testing.T, code int) result {
 	t.Helper()
 	if r.code != code {
@@ -116,8 +130,15 @@ type report struct {
 	Acknowledged []struct{ First, Last int64 }
 	Count        int64
 	Unknown      []int64
+	Gaps         []gap
 	LongestGap   float64
 	LastError    string
+}
+
+// gap is a time without an acknowledgement, from the last one before it.
+type gap struct {
+	From    time.Time
+	Seconds float64
 }
 
 // writer is a client inside the cluster that writes all the time.
@@ -222,7 +243,7 @@ func (w *writer) check(t *testing.T) report {
 	out := w.e.plugin(t, time.Minute, "sql", w.ag, "-n", namespace, "-d", "orders", "-o", "csv",
 		"-Q", fmt.Sprintf("SELECT n FROM dbo.written WHERE client = N'%s' ORDER BY n", strings.TrimPrefix(w.name, "writer-")))
 	if out.code != 0 {
-		t.Fatal("cannot read the rows back")
+		t.Fatalf("cannot read the rows back: %s", out.stderr)
 	}
 	there := map[int64]bool{}
 	for i, l := range strings.Fields(out.stdout) {
