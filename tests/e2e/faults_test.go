@@ -46,17 +46,16 @@ func faultCases() []faultCase {
 	return []faultCase{
 		{name: "sqlservr of the primary is killed", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			s.signal(t, s.primary, "KILL")
-			return s.moved
+			return func(*api.SQLServerAvailabilityGroup) bool { return s.granted(t) }
 		}},
 		{name: "sqlservr of the primary is stopped in the middle", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			s.signal(t, s.primary, "STOP")
-			return s.moved
+			return func(*api.SQLServerAvailabilityGroup) bool { return s.granted(t) }
 		}},
 		{name: "the primary's pod is deleted by force", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			uid := s.e.deletePod(t, s.primary, new(int64))
-			// The new pod may be back in time to be the best candidate itself.
 			return func(*api.SQLServerAvailabilityGroup) bool {
-				return s.authority(t).Epoch > s.epoch && s.e.podUID(t, s.primary) != uid
+				return s.granted(t) && s.e.podUID(t, s.primary) != uid
 			}
 		}},
 		{name: "the primary's node loses its power and boots again", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {

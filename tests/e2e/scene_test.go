@@ -117,6 +117,10 @@ func (s *scene) moved(g *api.SQLServerAvailabilityGroup) bool {
 	return g.Status.PrimaryReplica != "" && g.Status.PrimaryReplica != s.primary
 }
 
+// granted: there was a failover, be it back onto the old primary: it has every commit, and
+// may have restarted before another one was chosen.
+func (s *scene) granted(t *testing.T) bool { return s.authority(t).Epoch > s.epoch }
+
 func (s *scene) stayed(g *api.SQLServerAvailabilityGroup) bool {
 	return g.Status.PrimaryReplica == s.primary
 }
