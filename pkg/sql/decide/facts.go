@@ -69,15 +69,17 @@ func runOf(r *ag.Replica) ag.Run {
 }
 
 // containerOfManager tells whether the pod's status speaks of the container in which this
-// run of the manager lives: it may be one restart old. Both times are of the same node's
-// clock; the kubelet gives whole seconds.
+// run of the manager lives: it may be one restart old, and the end of an earlier container
+// must never count as the end of this run. Both times are of the same node's clock; the
+// kubelet gives whole seconds. A container that began in an earlier second than the manager
+// may be an earlier one: better no name than a wrong one.
 func containerOfManager(r *ag.Replica) bool {
 	c := r.Pod.Container
 	if c.ID == "" || !c.Running || c.StartedAt.IsZero() || r.Manager.StartedAt.IsZero() {
 		return false
 	}
 	d := r.Manager.StartedAt.Truncate(time.Second).Sub(c.StartedAt)
-	return d >= -time.Second && d <= time.Second
+	return d >= -time.Second && d <= 0
 }
 
 // sameRun tells whether the replica, as seen now, may be the run: nothing known about it contradicts.

@@ -265,3 +265,15 @@ func TestPendingCommit(t *testing.T) {
 		}
 	}
 }
+
+// The end of a container proves the end of a grant only when the two can be told to
+// belong together: by when each began.
+func TestAManagerSaysWhenItBegan(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 3, 1, 12, 0, 5, 280_000_000, time.FixedZone("CET", 3600))
+	s := NewState(ag.Run{Replica: "a", PodUID: "pod", Nonce: "run"}, "uid", ag.Timing{}, Instant{Mono: time.Second, Wall: began}, Persisted{})
+	m := s.Manager(11 * time.Second)
+	if !m.StartedAt.Equal(began) || m.StartedAgo != 10*time.Second {
+		t.Errorf("it says that it began at %s, %s ago; want %s, 10s ago", m.StartedAt, m.StartedAgo, began)
+	}
+}

@@ -35,8 +35,10 @@ type State struct {
 	Self   ag.Run
 	AGUID  string
 	Timing ag.Timing
-	// Started is when this run began.
+	// Started is when this run began; StartedAt is the same by the node's wall clock, which
+	// is compared with nothing but the kubelet's start of this container.
 	Started   time.Duration
+	StartedAt time.Time
 	Persisted Persisted
 	Proof     Proof
 	// Record is the newest record that was read and is no older than Persisted; nil before the first.
@@ -67,7 +69,7 @@ func NewState(self ag.Run, agUID string, t ag.Timing, started Instant, p Persist
 	if p.AGUID != agUID {
 		p = Persisted{AGUID: agUID}
 	}
-	return State{Self: self, AGUID: agUID, Timing: t, Started: started.Mono, Persisted: p, Last: started}
+	return State{Self: self, AGUID: agUID, Timing: t, Started: started.Mono, StartedAt: started.Wall.Round(0).UTC(), Persisted: p, Last: started}
 }
 
 // Standing is what a Lease's record says about this run.
@@ -154,7 +156,7 @@ func (s State) Tell() Tell {
 // Manager fills the parts of a status that come from this state.
 func (s State) Manager(now time.Duration) ag.Manager {
 	m := ag.Manager{
-		Reach: ag.ReachOK, Nonce: s.Self.Nonce, PodUID: s.Self.PodUID, StartedAgo: now - s.Started,
+		Reach: ag.ReachOK, Nonce: s.Self.Nonce, PodUID: s.Self.PodUID, StartedAgo: now - s.Started, StartedAt: s.StartedAt,
 		HighestEpoch: s.Persisted.Epoch, HighestRule: s.Persisted.Rule, LastFailsafeAgo: -1,
 	}
 	if s.GrantedEpoch > 0 {
