@@ -41,3 +41,30 @@ func TestAGrantNamesTheContainerOnlyWhenItIsTheManagers(t *testing.T) {
 		})
 	}
 }
+
+// One event for one suspicion, however many looks it takes.
+func TestASuspicionIsToldOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(3)
+	w.runFor(5*time.Second, func(string) {})
+	primary := w.servers[0]
+	for _, o := range append([]string{"api", "controller"}, w.names()...) {
+		w.cuts[link(primary.name, o)] = true
+	}
+	told := 0
+	for range 20 {
+		in, ok := w.input()
+		if !ok {
+			t.Fatal("the controller cannot read the Lease")
+		}
+		for _, e := range decide(in, w.knobs).Events {
+			if e.Reason == ag.EventSuspected {
+				told++
+			}
+		}
+		w.runFor(beat, func(string) {})
+	}
+	if told != 1 {
+		t.Errorf("the suspicion was told %d times, want once", told)
+	}
+}

@@ -77,9 +77,10 @@ func (v *view) silent(d *draft) (string, bool) {
 		d.wait(strikeRenewals*v.tm.Renew, "the next reading of %s", name)
 		return "", false
 	}
-	gap := max(strikeGap*v.tm.Renew, 10*second)
+	gap, fresh := max(strikeGap*v.tm.Renew, 10*second), false
 	switch {
 	case f == nil || elapsed(f.LastStrikeAt, v.now) > gap:
+		fresh = true
 		f = &ag.Failure{Since: v.now, LastStrikeAt: v.now, Strikes: 1, Renewals: v.auth.Renewals}
 	case elapsed(f.LastStrikeAt, v.now) >= strikeRenewals*v.tm.Renew:
 		c := *f
@@ -95,7 +96,7 @@ func (v *view) silent(d *draft) (string, bool) {
 	if left > 0 {
 		d.find(name, ag.SymptomUnreachable, "%s and its Lease is not renewed: suspected since %s", reachText(v.holder()), clockTime(f.Since))
 		d.wait(min(left, strikeRenewals*v.tm.Renew), "the suspicion against %s", name)
-		if f.Strikes == 1 {
+		if fresh {
 			d.event(ag.EventWarning, ag.EventSuspected, "%s: %s and its Lease is not renewed", name, f.Evidence)
 		}
 		return "", false
