@@ -51,6 +51,10 @@ test-fast: ## Unit and golden tests only; no cluster, no network
 e2e: deps build image ## End-to-end tests on the local cluster (CLUSTER=local|kind|current)
 	KUBECTL_MSSQL_E2E=1 go test -count=1 -timeout 40m -v ./tests/e2e
 
+.PHONY: e2e-faults
+e2e-faults: deps image ## Faults of processes, pods, nodes and networks on the local cluster (about ten minutes)
+	KUBECTL_MSSQL_E2E=1 KUBECTL_MSSQL_FAULTS=1 go test -count=1 -timeout 40m -v -run TestFaults ./tests/e2e
+
 .PHONY: bench
 bench: ## Benchmarks
 	go test -run '^$$' -bench . -benchmem ./pkg/... ./tests/mssqlsim/... | grep -v -e 'no test files'

@@ -147,7 +147,10 @@ func (c *container) start() {
 		"--probe-address", "127.0.0.1:0", "--manager-address", "127.0.0.1:0", "--kubeconfig", in("kubeconfig"))
 	c.cmd.Env = append(os.Environ(), "POD_NAME="+replica, "POD_NAMESPACE="+namespace, "POD_UID="+podUID,
 		"MSSQLSIM_ROOT="+in("mssql"), "MSSQLSIM_SERVER_NAME="+replica, "MSSQLSIM_DAC_PORT=0", "MSSQLSIM_WATCHDOG=Y")
-	c.done, c.probes, c.nonce, c.log = make(chan struct{}), "", "", nil
+	c.done, c.probes, c.nonce = make(chan struct{}), "", ""
+	c.mu.Lock()
+	c.log = nil
+	c.mu.Unlock()
 	r, w := io.Pipe()
 	c.cmd.Stdout, c.cmd.Stderr = w, w
 	if err := c.cmd.Start(); err != nil {
