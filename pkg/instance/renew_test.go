@@ -82,8 +82,7 @@ func TestRenewal_SomebodyWhoDoesNotHoldItRenewsNothing(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			inBench(t, func(t *testing.T, b *bench) {
-				tt.change(b)
+			inBenchWith(t, tt.change, func(t *testing.T, b *bench) {
 				b.peers.say(true, "ag1-1", "ag1-2") // even if the others would say yes
 				b.run(time.Minute)
 				b.sql.with(func(s *benchServer) {
