@@ -24,10 +24,14 @@ const (
 )
 
 // view is what the loops of one run have seen, for each other, the probes and the
-// status. Every field is guarded by mu; instants are monotonic.
+// status. Every field is guarded by mu.
 type view struct {
 	mu sync.Mutex
+	viewCopy
+}
 
+// viewCopy is one consistent reading of view; instants are monotonic.
+type viewCopy struct {
 	phase phase
 	// alive: the process exists.
 	alive bool
@@ -72,38 +76,7 @@ func (v *view) with(f func(*view)) {
 func (v *view) snapshot() viewCopy {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return viewCopy{
-		phase: v.phase, alive: v.alive, accepted: v.accepted, acceptedAt: v.acceptedAt, loginProblem: v.loginProblem,
-		local: v.local, localKnown: v.localKnown, localProblem: v.localProblem, lastRole: v.lastRole,
-		primaryAt: v.primaryAt, primaryKnown: v.primaryKnown, lostAt: v.lostAt, lostKnown: v.lostKnown, noWriteLease: v.noWriteLease,
-		diagnostics: v.diagnostics, diagnosticsAt: v.diagnosticsAt, diagnosticsKnown: v.diagnosticsKnown,
-		copies: v.copies, apiOK: v.apiOK, apiKnown: v.apiKnown, commitPending: v.commitPending,
-	}
-}
-
-// viewCopy is one consistent reading of view.
-type viewCopy struct {
-	phase            phase
-	alive            bool
-	accepted         bool
-	acceptedAt       time.Duration
-	loginProblem     string
-	local            localState
-	localKnown       bool
-	localProblem     string
-	lastRole         ag.Role
-	primaryAt        time.Duration
-	primaryKnown     bool
-	lostAt           time.Duration
-	lostKnown        bool
-	noWriteLease     bool
-	diagnostics      ag.Diagnostics
-	diagnosticsAt    time.Duration
-	diagnosticsKnown bool
-	copies           copiesSeen
-	apiOK            time.Duration
-	apiKnown         bool
-	commitPending    bool
+	return v.viewCopy
 }
 
 // serving phases are those in which authority may be used.
