@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/create"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/explain"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/failover"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/install"
@@ -100,6 +101,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		plugin(create.New(f, s), groupCreate),
 		plugin(status.New(f, s), groupSee),
 		plugin(logs.New(f, s), groupSee),
+		plugin(explain.New(name, s), groupSee),
 		plugin(sqlcmd.New(f, s), groupData),
 		plugin(failover.New(f, s), groupMove),
 	)

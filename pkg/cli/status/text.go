@@ -39,7 +39,7 @@ func WriteText(w io.Writer, s *iostreams.IOStreams, d Document, o TextOptions) e
 	t.databases()
 	t.problems()
 	t.next()
-	_, err := io.WriteString(w, wrap(s.Plain(t.b.String()), o.Width))
+	_, err := io.WriteString(w, iostreams.Wrap(s.Plain(t.b.String()), o.Width))
 	return err
 }
 

@@ -1,10 +1,10 @@
-package status
+package iostreams
 
 import "strings"
 
-// wrap breaks lines that are wider than the terminal at spaces, indented below
+// Wrap breaks lines that are wider than the terminal at spaces, indented below
 // their own start. Colour codes have no width. Width 0 leaves the text alone.
-func wrap(text string, width int) string {
+func Wrap(text string, width int) string {
 	if width <= 0 {
 		return text
 	}

@@ -1,4 +1,4 @@
-package status
+package iostreams
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ func FuzzWrap_LosesNoWord(f *testing.F) {
 		if width > 500 {
 			width = 500
 		}
-		got := strings.Join(strings.Fields(wrap(text, width)), "")
+		got := strings.Join(strings.Fields(Wrap(text, width)), "")
 		if want := strings.Join(strings.Fields(text), ""); got != want {
 			t.Errorf("words changed: %q -> %q", want, got)
 		}
