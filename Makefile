@@ -68,14 +68,16 @@ fuzz: ## Every fuzz target for FUZZ_TIME (20s)
 
 ##@ Code
 .PHONY: generate
-generate: ## Deepcopy, CRDs, deploy/install.yaml
+generate: ## Deepcopy, CRDs, deploy/install.yaml and rbac, reference of the commands
 	$(CONTROLLER_GEN) object paths=./api/... crd output:crd:dir=pkg/manifests/crd
 	go run ./pkg/manifests/gen
+	go run ./pkg/cli/docgen/gen
 
 .PHONY: verify
 verify: generate ## Fail when a generated file is not up to date
 	go mod tidy -diff
-	@git diff --exit-code -- api pkg/manifests deploy docs || { echo "run make generate and commit the result"; exit 1; }
+	@git diff --exit-code -- api pkg/manifests deploy docs && test -z "$$(git ls-files --others --exclude-standard -- api pkg/manifests deploy docs)" || \
+	  { git ls-files --others --exclude-standard -- api pkg/manifests deploy docs; echo "run make generate and commit the result"; exit 1; }
 
 .PHONY: golden
 golden: ## Rewrite golden files; read the diff

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/install"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/logs"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/rights"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/sqlcmd"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/status"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/uninstall"
@@ -62,6 +63,11 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 	root.SetErr(s.ErrOut)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exit.With(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), err)
+	})
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		help(cmd, args)
+		rights.Write(cmd.OutOrStdout(), cmd)
 	})
 	color := string(s.Color)
 	plugin := func(cmd *cobra.Command, group string) *cobra.Command {
