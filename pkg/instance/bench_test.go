@@ -94,6 +94,7 @@ func newBench(t *testing.T, dir string) *bench {
 		id: Identity{Pod: "ag1-0", UID: "pod-0"}, log: slog.New(slog.DiscardHandler),
 		clock: b.clock, api: b.api, peers: b.peers, run: run, memory: mem, metrics: newMetrics(),
 		kills: make(chan *ExitError, 1), restarts: make(chan struct{}, 1), fences: make(chan *fenceOrder, 1),
+		copiesAsked: make(chan chan struct{}),
 		dial: func(ctx context.Context, user, password string) (mssql.Conn, error) {
 			if err := b.sql.wait(ctx); err != nil {
 				return nil, err
@@ -249,14 +250,25 @@ func (c *benchConn) Query(ctx context.Context, batch string) ([]mssql.Result, er
 	case batch == tsql.ManagerCopies(s.group):
 		return []mssql.Result{
 			{
-				Columns: []string{"replica_server_name", "database_name", "synchronization_state_desc", "is_suspended", "log_send_queue_size", "redo_queue_size", "secondary_lag_seconds"},
+				Columns: []string{"replica_server_name", "database_name", "synchronization_state_desc", "is_suspended", "log_send_queue_size", "redo_queue_size", "secondary_lag_seconds", "database_state_desc", "suspend_reason_desc", "log_reuse"},
 				Rows: [][]any{
-					{"AG1-0", "db", "SYNCHRONIZED", false, nil, nil, nil},
-					{"AG1-1", "db", "SYNCHRONIZING", true, int64(3), int64(2), int64(7)},
-					{"AG1-2", "db", nil, nil, nil, nil, nil},
+					{"AG1-0", "db", "SYNCHRONIZED", false, nil, nil, nil, "ONLINE", nil, "AVAILABILITY_REPLICA"},
+					{"AG1-1", "db", "SYNCHRONIZING", true, int64(3), int64(2), int64(7), nil, "SUSPEND_FROM_USER", "AVAILABILITY_REPLICA"},
+					{"AG1-2", "db", nil, nil, nil, nil, nil, nil, nil, nil},
 				},
 			},
 			{Columns: []string{"state_desc", "expiry_date"}, Rows: [][]any{{"STARTED", time.Unix(1900000000, 0).UTC()}}},
+			{
+				Columns: []string{"replica_server_name", "database_name", "current_state", "is_source", "failure_state_desc", "number_of_attempts", "start_time", "completion_time"},
+				Rows: [][]any{
+					{"AG1-2", "db", "SEEDING", true, nil, int64(2), time.Unix(1800000100, 0).UTC(), nil},
+					{"AG1-2", "db", "FAILED", true, "Seeding Check Message Timeout", int64(1), time.Unix(1800000000, 0).UTC(), time.Unix(1800000050, 0).UTC()},
+				},
+			},
+			{
+				Columns: []string{"local_database_name", "remote_machine_name", "role_desc", "transfer_rate_bytes_per_second", "transferred_size_bytes", "database_size_bytes", "estimate_time_complete_utc", "failure_message"},
+				Rows:    [][]any{{"db", "ag1-2.ag1.default.svc", "Source", int64(100), int64(610), int64(1000), nil, nil}},
+			},
 		}, nil
 	case batch == tsql.Diagnostics():
 		return []mssql.Result{diagnosticsResult(s.bad)}, nil

@@ -5,10 +5,12 @@ package instance
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/mssql"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/tsql"
@@ -22,50 +24,83 @@ const (
 	copiesAge      = 3 * copiesInterval
 )
 
+// copiesFresh is how old a reading may be for somebody who asks for the status; an older
+// one is made anew, and waited for at most reportWait. So nobody can make the server read
+// more often than that.
+const (
+	copiesFresh = 2 * time.Second
+	reportWait  = 2 * time.Second
+)
+
 // copiesSeen is one reading of the group's copies.
 type copiesSeen struct {
 	known      bool
 	at         time.Duration
-	copies     []databaseCopy
+	copies     []managerapi.Copy
+	seeding    []managerapi.Seeding
 	certExpiry time.Time
 	endpointUp bool
 	endpoint   bool
 }
 
-// databaseCopy is one database on one replica, as this server sees it. Queues are in bytes.
-type databaseCopy struct {
-	replica, database  string
-	synchronized       bool
-	suspended          bool
-	sendQueue          float64
-	sendKnown          bool
-	redoQueue          float64
-	redoKnown          bool
-	lag                float64
-	lagKnown           bool
-	synchronizationSet bool
-}
-
-// copiesLoop reads for metrics, on a session of its own.
+// copiesLoop reads for metrics and for who asks, on a session of its own.
 func (m *manager) copiesLoop(ctx context.Context) {
 	s := &localSession{m: m}
 	defer s.close()
-	for pause(ctx, copiesInterval) {
-		v := m.view.snapshot()
-		if !v.accepted || !v.serving() {
-			s.close()
-			continue
-		}
-		seen, err := m.readCopies(ctx, s)
-		if ctx.Err() != nil {
+	ticker := time.NewTicker(copiesInterval)
+	defer ticker.Stop()
+	for {
+		var asked chan struct{}
+		select {
+		case <-ctx.Done():
 			return
+		case <-ticker.C:
+		case asked = <-m.copiesAsked:
 		}
-		m.logOnce("metrics of databases", err)
-		if err != nil {
-			s.close()
-			continue
+		m.refreshCopies(ctx, s)
+		if asked != nil {
+			close(asked)
 		}
-		m.view.with(func(v *view) { v.copies = seen })
+	}
+}
+
+// refreshCopies makes one reading, unless the newest one is fresh.
+func (m *manager) refreshCopies(ctx context.Context, s *localSession) {
+	v := m.view.snapshot()
+	if !v.accepted || !v.serving() {
+		s.close()
+		return
+	}
+	if v.copies.known && m.clock.now().Mono-v.copies.at < copiesFresh {
+		return
+	}
+	seen, err := m.readCopies(ctx, s)
+	if ctx.Err() != nil {
+		return
+	}
+	m.logOnce("metrics of databases", err)
+	if err != nil {
+		s.close()
+		m.view.with(func(v *view) { v.copiesProblem = err.Error() })
+		return
+	}
+	m.view.with(func(v *view) { v.copies, v.copiesProblem = seen, "" })
+}
+
+// askForCopies has the loop read, and waits for it a little; the view then holds what
+// there is, with its age.
+func (m *manager) askForCopies(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reportWait)
+	defer cancel()
+	done := make(chan struct{})
+	select {
+	case m.copiesAsked <- done:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
 	}
 }
 
@@ -85,30 +120,84 @@ func (m *manager) readCopies(ctx context.Context, s *localSession) (copiesSeen, 
 	}
 	seen := copiesSeen{known: true, at: m.clock.now().Mono}
 	for _, row := range results[0].All() {
-		seen.copies = append(seen.copies, newDatabaseCopy(row))
+		seen.copies = append(seen.copies, newCopy(row))
 	}
 	for _, row := range results[1].All() {
 		seen.endpoint, seen.endpointUp = true, row.Text("state_desc") == string(ag.EndpointStarted)
 		seen.certExpiry = row.Time("expiry_date")
 	}
+	seen.seeding = newSeedings(results[2], results[3])
 	return seen, nil
 }
 
-func newDatabaseCopy(row mssql.Row) databaseCopy {
+func newCopy(row mssql.Row) managerapi.Copy {
 	const kilobyte = 1024
-	d := databaseCopy{
-		replica: lower(row.Text("replica_server_name")), database: row.Text("database_name"),
-		synchronized:       ag.SyncState(row.Text("synchronization_state_desc")) == ag.SyncSynchronized,
-		synchronizationSet: !row.Null("synchronization_state_desc"),
-		suspended:          row.Bool("is_suspended"),
-		sendKnown:          !row.Null("log_send_queue_size"),
-		redoKnown:          !row.Null("redo_queue_size"),
-		lagKnown:           !row.Null("secondary_lag_seconds"),
+	return managerapi.Copy{
+		Replica: lower(row.Text("replica_server_name")), Database: row.Text("database_name"),
+		State: row.Text("database_state_desc"), Sync: ag.SyncState(row.Text("synchronization_state_desc")),
+		Suspended: row.Bool("is_suspended"), SuspendReason: row.Text("suspend_reason_desc"),
+		SendQueue:  integer(row, "log_send_queue_size", kilobyte),
+		RedoQueue:  integer(row, "redo_queue_size", kilobyte),
+		LagSeconds: integer(row, "secondary_lag_seconds", 1),
+		LogReuse:   row.Text("log_reuse"),
 	}
-	d.sendQueue = float64(row.Int("log_send_queue_size")) * kilobyte
-	d.redoQueue = float64(row.Int("redo_queue_size")) * kilobyte
-	d.lag = float64(row.Int("secondary_lag_seconds"))
-	return d
+}
+
+func integer(row mssql.Row, column string, unit int64) *int64 {
+	if row.Null(column) {
+		return nil
+	}
+	v := row.Int(column) * unit
+	return &v
+}
+
+func instant(row mssql.Row, column string) *time.Time {
+	t := row.Time(column)
+	if row.Null(column) || t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// newSeedings keeps the newest seeding of each database and replica, which come newest
+// first, and adds the numbers of the stream that runs for it. The stream's row names a
+// machine, not a replica: its name is the replica's own or begins with it (FG 3.8, 7.4).
+func newSeedings(history, streams mssql.Result) []managerapi.Seeding {
+	var out []managerapi.Seeding
+	known := map[string]bool{}
+	for _, row := range history.All() {
+		s := managerapi.Seeding{
+			Replica: lower(row.Text("replica_server_name")), Database: row.Text("database_name"), Source: row.Bool("is_source"),
+			State: row.Text("current_state"), Failure: row.Text("failure_state_desc"), Attempts: row.Int("number_of_attempts"),
+			StartedAt: instant(row, "start_time"), CompletedAt: instant(row, "completion_time"),
+		}
+		key := s.Replica + "/" + s.Database
+		if s.Replica == "" || s.Database == "" || known[key] {
+			continue
+		}
+		known[key] = true
+		out = append(out, s)
+	}
+	for i := range out {
+		s := &out[i]
+		if s.CompletedAt != nil {
+			continue
+		}
+		for _, row := range streams.All() {
+			machine, _, _ := strings.Cut(lower(row.Text("remote_machine_name")), ".")
+			if row.Text("local_database_name") != s.Database || machine != s.Replica {
+				continue
+			}
+			s.TransferredBytes = integer(row, "transferred_size_bytes", 1)
+			s.SizeBytes = integer(row, "database_size_bytes", 1)
+			s.BytesPerSecond = integer(row, "transfer_rate_bytes_per_second", 1)
+			s.EstimatedAt = instant(row, "estimate_time_complete_utc")
+			if text := row.Text("failure_message"); text != "" {
+				s.Failure = text
+			}
+		}
+	}
+	return out
 }
 
 // copyMetrics shows the newest reading.
@@ -142,20 +231,19 @@ func (c copyMetrics) collect(v viewCopy, now time.Duration, emit func(*prometheu
 	if !v.copies.known || now-v.copies.at > copiesAge {
 		return
 	}
+	number := func(d *prometheus.Desc, value *int64, database, target string) {
+		if value != nil {
+			emit(d, float64(*value), database, target)
+		}
+	}
 	for _, d := range v.copies.copies {
-		if d.synchronizationSet {
-			emit(c.synchronized, boolean(d.synchronized), d.database, d.replica)
-			emit(c.suspended, boolean(d.suspended), d.database, d.replica)
+		if d.Sync != ag.SyncUnknown {
+			emit(c.synchronized, boolean(d.Sync == ag.SyncSynchronized), d.Database, d.Replica)
+			emit(c.suspended, boolean(d.Suspended), d.Database, d.Replica)
 		}
-		if d.sendKnown {
-			emit(c.send, d.sendQueue, d.database, d.replica)
-		}
-		if d.redoKnown {
-			emit(c.redo, d.redoQueue, d.database, d.replica)
-		}
-		if d.lagKnown {
-			emit(c.lag, d.lag, d.database, d.replica)
-		}
+		number(c.send, d.SendQueue, d.Database, d.Replica)
+		number(c.redo, d.RedoQueue, d.Database, d.Replica)
+		number(c.lag, d.LagSeconds, d.Database, d.Replica)
 	}
 	if v.copies.endpoint {
 		emit(c.endpoint, boolean(v.copies.endpointUp))

@@ -46,6 +46,8 @@ type manager struct {
 	restarts chan struct{}
 	// fences carries the newest order; nil stands for none.
 	fences chan *fenceOrder
+	// copiesAsked asks copiesLoop for a reading now; it closes the channel when it is made.
+	copiesAsked chan chan struct{}
 
 	// starts counts starts of sqlservr in this run; nameChecked is for the present one.
 	starts      atomic.Int64

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 )
 
@@ -65,7 +66,7 @@ func orElse(a, b string) string {
 	return b
 }
 
-// serveProbes answers kubelet and Prometheus in plain HTTP until ctx ends.
+// serveProbes answers kubelet, Prometheus and people in plain HTTP until ctx ends.
 func (m *manager) serveProbes(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	probe := func(state func() error) http.HandlerFunc {
@@ -82,6 +83,7 @@ func (m *manager) serveProbes(ctx context.Context, l net.Listener) error {
 	mux.HandleFunc("GET /startup", probe(func() error { return startupState(m.view.snapshot()) }))
 	mux.HandleFunc("GET /live", probe(func() error { return liveState(m.view.snapshot()) }))
 	mux.HandleFunc("GET /ready", probe(func() error { return readyState(m.view.snapshot(), m.clock.now().Mono) }))
+	mux.HandleFunc("GET "+managerapi.PathReport, m.serveReport)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{}))
 	srv := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second,

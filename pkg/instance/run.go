@@ -102,6 +102,7 @@ func newManager(ctx context.Context, o Options, cfg Config, id Identity, log *sl
 		run:    ag.Run{Replica: id.Pod, PodUID: id.UID, Nonce: nonce, Node: id.Node, BootID: bootID()},
 		reaper: newReaper(), lock: lock, memory: mem, metrics: newMetrics(), environ: os.Environ(),
 		kills: make(chan *ExitError, 1), restarts: make(chan struct{}, 1), fences: make(chan *fenceOrder, 1),
+		copiesAsked: make(chan chan struct{}),
 	}
 	m.view.phase = phasePreparing
 	m.authority = newAuthority(lease.NewState(m.run, cfg.UID, cfg.Timing.AG(), m.clock.now(), mem.get().Authority), mem)

@@ -58,6 +58,8 @@ type viewCopy struct {
 	diagnosticsKnown bool
 
 	copies copiesSeen
+	// copiesProblem is why the newest reading of copies failed.
+	copiesProblem string
 
 	// apiOK is when the API server last answered; apiKnown whether it ever did.
 	apiOK    time.Duration
@@ -127,6 +129,6 @@ func (v *view) startsAnew() {
 		v.localKnown, v.localProblem, v.lastRole, v.primaryKnown = false, "the server is starting", ag.RoleUnknown, false
 		v.lostKnown = false
 		v.noWriteLease, v.diagnosticsKnown, v.diagnostics = false, false, ag.Diagnostics{}
-		v.commitPending, v.copies = false, copiesSeen{}
+		v.commitPending, v.copies, v.copiesProblem = false, copiesSeen{}, ""
 	})
 }

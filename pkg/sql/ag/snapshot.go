@@ -195,6 +195,21 @@ type Database struct {
 	SendQueueKB  int64  `json:"sendQueueKB,omitempty"`
 	RedoQueueKB  int64  `json:"redoQueueKB,omitempty"`
 	LagSeconds   int64  `json:"lagSeconds,omitempty"`
+	// LagUnknown: the server did not say how far the copy is behind; LagSeconds is then no number.
+	LagUnknown bool `json:"lagUnknown,omitempty"`
+}
+
+// WorstLag is how far a replica is behind by the primary's words about its copies: the
+// worst of them, unknown when one of them is or when there is none. A bound on the loss
+// is compared with it, and people are shown it.
+func WorstLag(copies []Database) (seconds int64, known bool) {
+	for _, d := range copies {
+		if d.LagUnknown {
+			return 0, false
+		}
+		seconds = max(seconds, d.LagSeconds)
+	}
+	return seconds, len(copies) > 0
 }
 
 // Primaries lists the replicas that say PRIMARY.

@@ -136,14 +136,10 @@ func (v *view) requestForced(d *draft, q *ag.Request, p *ag.Replica) bool {
 
 // lagOf is how far the primary says that the replica is behind, at worst.
 func lagOf(t *ag.Replica) (int64, bool) {
-	if t.Remote == nil || len(t.Remote.Databases) == 0 {
+	if t.Remote == nil {
 		return 0, false
 	}
-	var worst int64
-	for _, db := range t.Remote.Databases {
-		worst = max(worst, db.LagSeconds)
-	}
-	return worst, true
+	return ag.WorstLag(t.Remote.Databases)
 }
 
 func requestCause(q *ag.Request) string {

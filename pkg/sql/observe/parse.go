@@ -130,10 +130,12 @@ func copies(r mssql.Result, self string, l *ag.Local, v *remoteView) {
 			SendQueueKB:   row.Int("log_send_queue_size"),
 			RedoQueueKB:   row.Int("redo_queue_size"),
 			LagSeconds:    row.Int("secondary_lag_seconds"),
+			LagUnknown:    row.Null("secondary_lag_seconds"),
 		}
 		server := row.Text("replica_server_name")
 		// The local replica's own rows; is_local is NULL where a copy has no state yet.
 		if row.Bool("is_local") || equalServer(server, l.ServerName) || equalServer(server, self) {
+			d.LagUnknown = false // of itself a server tells no lag
 			l.Databases = append(l.Databases, d)
 			continue
 		}

@@ -52,35 +52,70 @@ ORDER BY r.replica_server_name, c.database_name`,
 // ManagerStateSets is the number of result sets of [ManagerState].
 const ManagerStateSets = 4
 
-// ManagerCopies is what the instance manager reads for its metrics, in two result sets:
-// copies of the group's databases by replica, with their queues in kilobytes (on a
-// primary of all replicas, elsewhere local ones; FG 3.6), and the mirroring endpoint
-// with the certificate that it shows (FG 3.9).
+// ManagerCopies is what the instance manager reads for its metrics and for the status
+// that people see, in four result sets:
+//
+//  1. copies of the group's databases by replica, with their queues in kilobytes (on a
+//     primary of all replicas, elsewhere local ones; FG 3.6): the columns that [Observe]
+//     reads for decisions; log_reuse is this server's, of its own copy
+//  2. the mirroring endpoint with the certificate that it shows (FG 3.9)
+//  3. seeding by replica and database, newest first, with its attempts (FG 3.8)
+//  4. streams of seeding that run now, with sizes and rates in bytes (FG 3.8)
 func ManagerCopies(group string) string {
+	g := Literal(group)
 	return batch(
 		"SET NOCOUNT ON",
 		`SELECT r.replica_server_name,
   c.database_name,
   s.synchronization_state_desc,
+  s.database_state_desc,
   s.is_suspended,
+  s.suspend_reason_desc,
   s.log_send_queue_size,
   s.redo_queue_size,
-  s.secondary_lag_seconds
+  s.secondary_lag_seconds,
+  d.log_reuse_wait_desc AS log_reuse
 FROM sys.availability_groups AS g
 JOIN sys.availability_replicas AS r ON r.group_id = g.group_id
 JOIN sys.dm_hadr_database_replica_cluster_states AS c ON c.replica_id = r.replica_id
 LEFT JOIN sys.dm_hadr_database_replica_states AS s ON s.replica_id = c.replica_id AND s.group_database_id = c.group_database_id
-WHERE g.name = `+Literal(group)+`
+LEFT JOIN sys.databases AS d ON d.group_database_id = c.group_database_id
+WHERE g.name = `+g+`
 ORDER BY r.replica_server_name, c.database_name`,
 		`SELECT e.state_desc,
   c.expiry_date
 FROM sys.database_mirroring_endpoints AS e
 LEFT JOIN sys.certificates AS c ON c.certificate_id = e.certificate_id`,
+		`SELECT TOP (200) r.replica_server_name,
+  d.database_name,
+  s.current_state,
+  s.is_source,
+  s.failure_state_desc,
+  s.number_of_attempts,
+  s.start_time,
+  s.completion_time
+FROM sys.dm_hadr_automatic_seeding AS s
+JOIN sys.availability_groups AS g ON g.group_id = s.ag_id
+LEFT JOIN sys.availability_replicas AS r ON r.replica_id = s.ag_remote_replica_id
+LEFT JOIN sys.availability_databases_cluster AS d ON d.group_database_id = s.ag_db_id
+WHERE g.name = `+g+`
+ORDER BY s.start_time DESC`,
+		`SELECT p.local_database_name,
+  p.remote_machine_name,
+  p.role_desc,
+  p.transfer_rate_bytes_per_second,
+  p.transferred_size_bytes,
+  p.database_size_bytes,
+  p.start_time_utc,
+  p.estimate_time_complete_utc,
+  p.failure_message
+FROM sys.dm_hadr_physical_seeding_stats AS p
+ORDER BY p.local_database_name`,
 	)
 }
 
 // ManagerCopiesSets is the number of result sets of [ManagerCopies].
-const ManagerCopiesSets = 2
+const ManagerCopiesSets = 4
 
 // ServerNames reads the name that the server goes by, the one that is registered for
 // its next start, and how many availability groups it has (FG 7.4).

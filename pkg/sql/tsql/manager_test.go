@@ -28,7 +28,7 @@ func TestManagersReadings_AskForTheirSetsOfOneGroup(t *testing.T) {
 		sets, ofGroup int
 	}{
 		{"state", tsql.ManagerState("a'g"), tsql.ManagerStateSets, 3},
-		{"copies", tsql.ManagerCopies("a'g"), tsql.ManagerCopiesSets, 1},
+		{"copies", tsql.ManagerCopies("a'g"), tsql.ManagerCopiesSets, 2},
 	} {
 		if got := strings.Count(tt.text, "SELECT ") - strings.Count(tt.text, "(SELECT "); got != tt.sets {
 			t.Errorf("%s: %d result sets, want %d", tt.name, got, tt.sets)

@@ -72,6 +72,8 @@ func TestStatementsAreTheGoldenOnes(t *testing.T) {
 		{"ping", tsql.Ping("t-1")},
 		{"diagnostics", tsql.Diagnostics()},
 		{"product version", tsql.ProductVersion()},
+		{"manager state", tsql.ManagerState("ag1")},
+		{"manager copies", tsql.ManagerCopies("ag1")},
 	}
 	var b strings.Builder
 	for _, x := range texts {
