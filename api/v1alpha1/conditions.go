@@ -22,6 +22,8 @@ const (
 	ConditionConfigurationCommitPending = "ConfigurationCommitPending"
 	// ConditionStorageResizing: volumes are growing.
 	ConditionStorageResizing = "StorageResizing"
+	// ConditionRollingChange: pods are being replaced, one at a time and the primary last.
+	ConditionRollingChange = "RollingChange"
 	// ConditionDatabasesReady: every declared database is in the group on every replica.
 	ConditionDatabasesReady = "DatabasesReady"
 )
@@ -66,6 +68,10 @@ const (
 	ReasonResizeInProgress        = "ResizeInProgress"
 	ReasonResizeComplete          = "ResizeComplete"
 	ReasonExpansionUnsupported    = "ExpansionUnsupported"
+	ReasonRolloutInProgress       = "RolloutInProgress"
+	ReasonRolloutWaits            = "RolloutWaits"
+	ReasonRolloutComplete         = "RolloutComplete"
+	ReasonReplicaFenced           = "ReplicaFenced"
 	ReasonControllerError         = "ControllerError"
 )
 

@@ -37,6 +37,9 @@ const (
 	AnnotationApplied = Group + "/applied"
 	// AnnotationRestart is on a pod: the id of the restart order that it was made for or after.
 	AnnotationRestart = Group + "/restart"
+	// AnnotationVolumeSize is on a pod: the size that its data volume's claim asked for when the
+	// pod was made. A volume that had to be mounted anew to grow is so only once for each size.
+	AnnotationVolumeSize = Group + "/volume-size"
 	// AnnotationLastPod is on a data volume's claim: the newest pod that used it, and whether
 	// its end is proven (safety.md R8). A JSON document.
 	AnnotationLastPod = Group + "/last-pod"

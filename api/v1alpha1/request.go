@@ -29,6 +29,12 @@ type Request struct {
 	Target string `json:"target,omitempty"`
 	// ExpectedPrimary is the primary that the author saw; empty skips the check.
 	ExpectedPrimary string `json:"expectedPrimary,omitempty"`
+	// ExpectedSequence is the primary's configuration sequence number that the author saw;
+	// 0 skips the check.
+	ExpectedSequence int64 `json:"expectedSequence,omitempty"`
+	// ResourceVersion of the resource that the author saw, for the record: the API server
+	// itself refuses a patch that carries an older one.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// AllowDataLoss makes a failover forced; MaxLossSeconds bounds it when above zero.
 	AllowDataLoss  bool `json:"allowDataLoss,omitempty"`
 	MaxLossSeconds int  `json:"maxLossSeconds,omitempty"`

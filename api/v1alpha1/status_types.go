@@ -49,11 +49,34 @@ type ReplicaStatus struct {
 	Node string `json:"node,omitempty"`
 	// Fenced by a person.
 	Fenced bool `json:"fenced,omitempty"`
+	// Fence tells who fenced it, when and why.
+	Fence *FenceStatus `json:"fence,omitempty"`
+	// Outdated: its pod was made from older settings, or before the restart that was
+	// ordered, and is replaced when its turn comes.
+	Outdated bool `json:"outdated,omitempty"`
+	// Volume is its data volume.
+	Volume *VolumeStatus `json:"volume,omitempty"`
 	// Databases that are not in step, or all of them when there are few (at most 20).
 	// +listType=map
 	// +listMapKey=name
 	Databases []ReplicaDatabaseStatus `json:"databases,omitempty"`
 	// Message explains what is wrong.
+	Message string `json:"message,omitempty"`
+}
+
+// FenceStatus is the order to keep a replica out, as it stands in the annotation.
+type FenceStatus struct {
+	By     string       `json:"by,omitempty"`
+	Reason string       `json:"reason,omitempty"`
+	Since  *metav1.Time `json:"since,omitempty"`
+}
+
+// VolumeStatus is the data volume of one replica. It is growing while Requested is above Capacity.
+type VolumeStatus struct {
+	// Requested by the claim, and Capacity that the server's file system has, as quantities: "20Gi".
+	Requested string `json:"requested,omitempty"`
+	Capacity  string `json:"capacity,omitempty"`
+	// Message tells why it does not grow, or for what it waits.
 	Message string `json:"message,omitempty"`
 }
 

@@ -41,6 +41,7 @@ func groupConditions(f groupFacts) map[string]verdict {
 	out := map[string]verdict{
 		v1alpha1.ConditionConfigured:      configured(f.Scope, f.Err),
 		v1alpha1.ConditionStorageResizing: resizing(f.Scope),
+		v1alpha1.ConditionRollingChange:   rolling(f),
 	}
 	if f.Report == nil {
 		if f.initialized() {
@@ -112,6 +113,30 @@ func resizing(sc *scope) verdict {
 		return yes(v1alpha1.ReasonResizeInProgress, message)
 	}
 	return no(v1alpha1.ReasonResizeComplete, "every data volume has the size of the spec")
+}
+
+// rolling tells how far a change that replaces pods has come. It lasts until the last new
+// pod is in step.
+func rolling(f groupFacts) verdict {
+	if len(f.Scope.outdated) == 0 {
+		if findCondition(f.Group.Status.Conditions, v1alpha1.ConditionRollingChange).Status == metav1.ConditionTrue && f.Report != nil {
+			if v := healthy(f); v.reason != v1alpha1.ReasonAllGood {
+				return yes(v1alpha1.ReasonRolloutInProgress, "every pod is new; waits for: "+v.message)
+			}
+		}
+		return no(v1alpha1.ReasonRolloutComplete, "every pod runs with the settings of the spec")
+	}
+	message := fmt.Sprintf("%d of %d pods are new; to be replaced: %s", len(f.Scope.server.Replicas)-len(f.Scope.outdated),
+		len(f.Scope.server.Replicas), strings.Join(f.Scope.outdated, ", "))
+	switch {
+	case f.Scope.paused:
+		return yes(v1alpha1.ReasonRolloutWaits, message+"; paused")
+	case f.Scope.next != "":
+		return yes(v1alpha1.ReasonRolloutInProgress, message+"; "+f.Scope.next+" is being replaced")
+	case f.Scope.waits != "":
+		return yes(v1alpha1.ReasonRolloutWaits, message+"; waits for: "+f.Scope.waits)
+	}
+	return yes(v1alpha1.ReasonRolloutInProgress, message)
 }
 
 func bootstrapFailed(f groupFacts) verdict {

@@ -78,6 +78,7 @@ func (r *GroupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	}
 	sc := newScope(desired.ForGroup(group), group)
 	sc.restart = restartOrder(group)
+	sc.restartRefused = refuseRestart(sc.restart, group)
 	errs := []error{groupConfig(group, sc), r.runPhases(ctx, sc)}
 	report, err := r.availability(ctx, sc, group)
 	errs = append(errs, err)

@@ -56,25 +56,23 @@ func (s *shared) claim(ctx context.Context, sc *scope, replica string) error {
 	if live.DeletionTimestamp != nil || sc.paused {
 		return nil
 	}
-	if err := s.grow(ctx, sc, want, live); err != nil {
+	if err := s.grow(ctx, sc, replica, want, live); err != nil {
 		return err
 	}
 	return s.reclaimPolicy(ctx, sc, live)
 }
 
 // grow raises the request of a claim that is smaller than the spec asks, where its class allows it.
-func (s *shared) grow(ctx context.Context, sc *scope, want, live *corev1.PersistentVolumeClaim) error {
+func (s *shared) grow(ctx context.Context, sc *scope, replica string, want, live *corev1.PersistentVolumeClaim) error {
 	size := want.Spec.Resources.Requests[corev1.ResourceStorage]
 	requested := live.Spec.Resources.Requests[corev1.ResourceStorage]
 	capacity, bound := live.Status.Capacity[corev1.ResourceStorage]
 	if requested.Cmp(size) >= 0 {
 		if bound && capacity.Cmp(requested) < 0 {
-			sc.growing = append(sc.growing, live.Name)
+			sc.grows(replica, growth(live))
 			sc.requeue(resizeAgain)
-			for _, c := range live.Status.Conditions {
-				if c.Type == corev1.PersistentVolumeClaimControllerResizeError || c.Type == corev1.PersistentVolumeClaimNodeResizeError {
-					sc.cannotGrow = append(sc.cannotGrow, Problem{Reason: v1alpha1.ReasonResizeInProgress, Message: fmt.Sprintf("claim %s: %s", live.Name, c.Message)})
-				}
+			if why := resizeError(live); why != "" {
+				sc.cannotGrow = append(sc.cannotGrow, Problem{Reason: v1alpha1.ReasonResizeInProgress, Message: fmt.Sprintf("claim %s: %s", live.Name, why)})
 			}
 		}
 		return nil
@@ -88,6 +86,7 @@ func (s *shared) grow(ctx context.Context, sc *scope, want, live *corev1.Persist
 		return err
 	}
 	if !allowed {
+		sc.volumeNotes[replica] = why
 		sc.cannotGrow = append(sc.cannotGrow, Problem{Reason: v1alpha1.ReasonExpansionUnsupported, Message: fmt.Sprintf(
 			"claim %s has %s and shall have %s, but %s", live.Name, requested.String(), size.String(), why)})
 		return nil
@@ -97,7 +96,7 @@ func (s *shared) grow(ctx context.Context, sc *scope, want, live *corev1.Persist
 	if err := s.Patch(ctx, live, client.MergeFrom(before), client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("grow claim %s to %s: %w", live.Name, size.String(), err)
 	}
-	sc.growing = append(sc.growing, live.Name)
+	sc.grows(replica, growth(live))
 	sc.requeue(resizeAgain)
 	s.event(sc.obj, corev1.EventTypeNormal, v1alpha1.EventVolumeExpanding, "Expand", "claim %s grows from %s to %s", live.Name, requested.String(), size.String())
 	return nil

@@ -47,11 +47,16 @@ func (s *shared) replicaPod(ctx context.Context, sc *scope, replica string) erro
 		if p := diagnosePod(pod); p != nil {
 			sc.problem(*p)
 		}
-		due := restartDue(sc.restart, pod)
+		due := sc.restartRefused == nil && restartDue(sc.restart, pod)
 		if due {
 			sc.restarts = append(sc.restarts, replica)
 		}
-		if due || pod.Annotations[v1alpha1.AnnotationDigest] != sc.server.Digest(replica, sc.configDigest) {
+		remount, again := needsRemount(sc.claims[replica], pod, s.Clock.Now())
+		sc.requeue(again)
+		if remount {
+			sc.remount = append(sc.remount, replica)
+		}
+		if due || remount || pod.Annotations[v1alpha1.AnnotationDigest] != sc.server.Digest(replica, sc.configDigest) {
 			sc.outdated = append(sc.outdated, replica)
 		}
 	}
@@ -172,10 +177,12 @@ func (s *shared) createPod(ctx context.Context, sc *scope, replica string, plann
 		sc.requeue(soon)
 		return nil
 	}
+	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	pod := sc.server.Pod(replica, desired.PodOptions{
 		OperatorImage: s.Settings.OperatorImage, OperatorPullPolicy: s.Settings.OperatorPullPolicy,
 		ConfigKey: configKey, ConfigDigest: sc.configDigest, Node: again.Node, Restart: restartID(sc.restart),
 	})
+	pod.Annotations[v1alpha1.AnnotationVolumeSize] = size.String()
 	err = s.Create(ctx, pod, client.FieldOwner(fieldManager))
 	switch {
 	case apierrors.IsAlreadyExists(err):

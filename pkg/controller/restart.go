@@ -3,12 +3,14 @@ package controller
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 )
 
 // restartOrder is the order to restart in the resource's annotation, while it is not
@@ -27,6 +29,36 @@ func answered(g *v1alpha1.SQLServerAvailabilityGroup, id string) bool {
 	}
 	last := g.Status.LastRequest
 	return last != nil && last.ID == id && last.Result != v1alpha1.RequestRunning
+}
+
+// refuseRestart is why the order is not carried out, or nil. What its author saw counts
+// until it has begun: a primary that moved meanwhile would make it another order.
+func refuseRestart(order *v1alpha1.Request, g *v1alpha1.SQLServerAvailabilityGroup) *Problem {
+	if order == nil {
+		return nil
+	}
+	if order.Target != "" && !slices.Contains(g.ReplicaNames(), order.Target) {
+		return &Problem{Reason: ag.ReasonUnknownReplica, Message: fmt.Sprintf("there is no replica %s", order.Target)}
+	}
+	fenced, err := v1alpha1.ParseFenced(g.Annotations[v1alpha1.AnnotationFenced])
+	if err != nil {
+		return &Problem{Reason: v1alpha1.ReasonInvalidAnnotation, Message: err.Error()}
+	}
+	for _, f := range fenced {
+		if order.Target == f.Replica {
+			return &Problem{Reason: v1alpha1.ReasonReplicaFenced, Message: f.Replica + " is fenced: its server is kept stopped"}
+		}
+		if order.Target == "" && slices.Contains(g.ReplicaNames(), f.Replica) {
+			return &Problem{Reason: v1alpha1.ReasonReplicaFenced, Message: f.Replica + " is fenced: the others cannot be restarted in turn without it"}
+		}
+	}
+	if last := g.Status.LastRequest; last != nil && last.ID == order.ID {
+		return nil
+	}
+	if p := g.Status.PrimaryReplica; order.ExpectedPrimary != "" && p != "" && p != order.ExpectedPrimary {
+		return &Problem{Reason: ag.ReasonStaleView, Message: fmt.Sprintf("the primary is %s, not %s", p, order.ExpectedPrimary)}
+	}
+	return nil
 }
 
 // restartDue tells whether the order still waits for this pod to be made anew.
@@ -60,12 +92,11 @@ func answerRestart(sc *scope, now time.Time, s *v1alpha1.SQLServerAvailabilityGr
 		}
 	}
 	switch {
-	case order.Target != "" && !slices.Contains(sc.server.Replicas, order.Target):
-		answer.Result, answer.Reason = v1alpha1.RequestRefused, "UnknownReplica"
-		answer.Message = fmt.Sprintf("there is no replica %s", order.Target)
+	case sc.restartRefused != nil:
+		answer.Result, answer.Reason, answer.Message = v1alpha1.RequestRefused, sc.restartRefused.Reason, sc.restartRefused.Message
 	case len(waits) > 0:
 		answer.Result = v1alpha1.RequestRunning
-		answer.Message = fmt.Sprintf("still to restart: %v", waits)
+		answer.Message = "still to restart: " + strings.Join(waits, ", ")
 	default:
 		answer.Result, answer.Message = v1alpha1.RequestDone, "restarted"
 	}

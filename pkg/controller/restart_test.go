@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 )
 
 func TestARestartIsAnsweredWhenEveryPodThatItNamesWasMadeForItAndIsReady(t *testing.T) {
@@ -17,8 +18,9 @@ func TestARestartIsAnsweredWhenEveryPodThatItNamesWasMadeForItAndIsReady(t *test
 	run := func(target string, change func(*groupFacts)) v1alpha1.LastRequestStatus {
 		f := threeInStep()
 		f.Group.Annotations = map[string]string{v1alpha1.AnnotationRequest: order(target)}
-		f.Scope.restart = restartOrder(f.Group)
 		change(&f)
+		f.Scope.restart = restartOrder(f.Group)
+		f.Scope.restartRefused = refuseRestart(f.Scope.restart, f.Group)
 		for _, name := range f.Scope.server.Replicas {
 			if p := f.Scope.pods[name]; p != nil && restartDue(f.Scope.restart, p) {
 				f.Scope.restarts = append(f.Scope.restarts, name)
@@ -59,6 +61,61 @@ func TestARestartIsAnsweredWhenEveryPodThatItNamesWasMadeForItAndIsReady(t *test
 		if got := run(c.target, c.change); got.Result != c.want || got.Kind != "restart" {
 			t.Errorf("%s: %+v, want %s", name, got, c.want)
 		}
+	}
+}
+
+func TestARestartIsRefusedWhenItCannotWorkOrItsAuthorSawAnotherPrimary(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		order  v1alpha1.Request
+		change func(*v1alpha1.SQLServerAvailabilityGroup)
+		want   string
+	}{
+		"all is well":                     {v1alpha1.Request{}, func(*v1alpha1.SQLServerAvailabilityGroup) {}, ""},
+		"the primary is the expected one": {v1alpha1.Request{ExpectedPrimary: "shop-0"}, func(*v1alpha1.SQLServerAvailabilityGroup) {}, ""},
+		"the primary has moved":           {v1alpha1.Request{ExpectedPrimary: "shop-1"}, func(*v1alpha1.SQLServerAvailabilityGroup) {}, ag.ReasonStaleView},
+		"the primary has moved since it began": {v1alpha1.Request{ExpectedPrimary: "shop-1"}, func(g *v1alpha1.SQLServerAvailabilityGroup) {
+			g.Status.LastRequest = &v1alpha1.LastRequestStatus{ID: "r1", Result: v1alpha1.RequestRunning}
+		}, ""},
+		"no such replica":                  {v1alpha1.Request{Target: "shop-7"}, func(*v1alpha1.SQLServerAvailabilityGroup) {}, ag.ReasonUnknownReplica},
+		"its target is fenced":             {v1alpha1.Request{Target: "shop-2"}, fence("shop-2"), v1alpha1.ReasonReplicaFenced},
+		"another is fenced":                {v1alpha1.Request{Target: "shop-1"}, fence("shop-2"), ""},
+		"one of all is fenced":             {v1alpha1.Request{}, fence("shop-2"), v1alpha1.ReasonReplicaFenced},
+		"a replica that is gone is fenced": {v1alpha1.Request{}, fence("shop-9"), ""},
+	} {
+		g := threeInStep().Group
+		g.Status.PrimaryReplica = "shop-0"
+		c.change(g)
+		c.order.ID, c.order.Kind = "r1", v1alpha1.RequestRestart
+		got := ""
+		if p := refuseRestart(&c.order, g); p != nil {
+			got = p.Reason
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func fence(replica string) func(*v1alpha1.SQLServerAvailabilityGroup) {
+	return func(g *v1alpha1.SQLServerAvailabilityGroup) {
+		g.Annotations = map[string]string{v1alpha1.AnnotationFenced: `[{"replica":"` + replica + `","by":"ann","reason":"disk"}]`}
+	}
+}
+
+func TestWhoFencedAReplicaAndWhyStandsInTheStatus(t *testing.T) {
+	t.Parallel()
+	f := threeInStep()
+	fence("shop-2")(f.Group)
+	f.Report.Snapshot.Replicas[2].Fenced = true
+	f.Report.Snapshot.Replicas[2].Local = ag.Local{Reach: ag.ReachRefused}
+	s := statusOf(f).ReplicaStatuses[2]
+	if s.State != "fenced" || !s.Fenced || s.Fence == nil || s.Fence.By != "ann" || s.Fence.Reason != "disk" || s.Message != "fenced by ann: disk" {
+		t.Errorf("%+v", s)
+	}
+	f.Group.Annotations, f.Report.Snapshot.Replicas[2].Fenced = nil, false
+	if s := statusOf(f).ReplicaStatuses[2]; s.Fenced || s.Fence != nil || s.State == "fenced" {
+		t.Errorf("not fenced any more: %+v", s)
 	}
 }
 

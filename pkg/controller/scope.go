@@ -28,6 +28,8 @@ type scope struct {
 	// growing and cannotGrow are claims whose size is below the spec's.
 	growing    []string
 	cannotGrow []Problem
+	// volumeNotes say of a replica's volume why it does not grow, or for what it waits.
+	volumeNotes map[string]string
 	// outdated are replicas whose pod was made from older settings, or before the restart
 	// that was ordered.
 	outdated []string
@@ -35,6 +37,13 @@ type scope struct {
 	// the replicas that it still waits for.
 	restart  *v1alpha1.Request
 	restarts []string
+	// restartRefused is why the order is not carried out, or nil.
+	restartRefused *Problem
+	// next is the replica whose pod is being replaced; waits is what keeps the next
+	// outdated one from being replaced now.
+	next, waits string
+	// remount are replicas whose volume grows only when it is mounted anew.
+	remount []string
 
 	again time.Duration
 }
@@ -43,7 +52,7 @@ func newScope(server desired.Server, obj client.Object) *scope {
 	return &scope{
 		server: server, obj: obj,
 		paused: obj.GetAnnotations()[v1alpha1.AnnotationPaused] == "true",
-		pods:   map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{},
+		pods:   map[string]*corev1.Pod{}, claims: map[string]*corev1.PersistentVolumeClaim{}, volumeNotes: map[string]string{},
 	}
 }
 
@@ -61,6 +70,12 @@ func (s *scope) problem(p Problem) { s.problems = append(s.problems, p) }
 func (s *scope) refuse(reason, message string) {
 	s.fatal = true
 	s.problem(Problem{Reason: reason, Message: message})
+}
+
+// grows notes a volume that is on its way to its new size.
+func (s *scope) grows(replica, how string) {
+	s.volumeNotes[replica] = how
+	s.growing = append(s.growing, replica+" "+how)
 }
 
 // ready counts the pods that the kubelet calls ready.

@@ -2,7 +2,9 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
@@ -20,6 +22,8 @@ func replicaStatuses(f groupFacts) []v1alpha1.ReplicaStatus {
 			readiness[r.Replica] = r
 		}
 	}
+	// An unreadable annotation is told by phaseInputs.
+	fenced, _ := v1alpha1.ParseFenced(f.Group.Annotations[v1alpha1.AnnotationFenced])
 	out := make([]v1alpha1.ReplicaStatus, 0, len(f.Group.Spec.Replicas))
 	for i, spec := range f.Group.Spec.Replicas {
 		name := f.Group.ReplicaName(i)
@@ -28,6 +32,10 @@ func replicaStatuses(f groupFacts) []v1alpha1.ReplicaStatus {
 			s.Ready, s.Node = podReady(pod), pod.Spec.NodeName
 		}
 		s.Message = problemOf(f.Scope.problems, name)
+		s.Outdated = slices.Contains(f.Scope.outdated, name)
+		s.Volume = volumeStatus(f.Scope, name)
+		s.Fence = fenceOf(fenced, name)
+		s.Fenced = s.Fence != nil
 		if f.Report != nil {
 			if r := f.Report.Snapshot.Find(name); r != nil {
 				fillReplica(&s, f, r)
@@ -42,9 +50,36 @@ func replicaStatuses(f groupFacts) []v1alpha1.ReplicaStatus {
 		if s.State == "" {
 			s.State = podState(f, name)
 		}
+		if s.Fence != nil && s.Message == "" {
+			s.Message = fencedText(s.Fence)
+		}
 		out = append(out, s)
 	}
 	return out
+}
+
+func fenceOf(fenced []v1alpha1.FencedReplica, replica string) *v1alpha1.FenceStatus {
+	for _, x := range fenced {
+		if x.Replica == replica {
+			return &v1alpha1.FenceStatus{By: x.By, Reason: x.Reason, Since: x.Since}
+		}
+	}
+	return nil
+}
+
+// fencedText says who keeps a replica out, and why.
+func fencedText(s *v1alpha1.FenceStatus) string {
+	text := "fenced"
+	if s.By != "" {
+		text += " by " + s.By
+	}
+	if s.Since != nil {
+		text += " at " + s.Since.UTC().Format(time.RFC3339)
+	}
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	return text
 }
 
 func problemOf(problems []Problem, replica string) string {
@@ -64,7 +99,6 @@ func refusal(r ag.Readiness) string {
 }
 
 func fillReplica(s *v1alpha1.ReplicaStatus, f groupFacts, r *ag.Replica) {
-	s.Fenced = r.Fenced
 	s.Reachable = r.Local.Reach == ag.ReachOK
 	if s.Reachable && r.Local.Role != ag.RoleNone {
 		s.Role = string(r.Local.Role)
@@ -140,8 +174,10 @@ func databaseInStep(r *ag.Replica, d ag.Database) bool {
 func replicaState(f groupFacts, r *ag.Replica) string {
 	op := f.operation()
 	switch {
-	case r.Fenced:
+	case r.Fenced && r.Local.Reach != ag.ReachOK:
 		return "fenced"
+	case r.Fenced:
+		return "fencing" // its server still answers
 	case op != nil && op.Target == r.Name && (op.Phase == ag.PhasePromoting || op.Phase == ag.PhaseFencing):
 		return "promoting"
 	case r.Local.Reach != ag.ReachOK:
@@ -203,6 +239,8 @@ func replicaMessage(f groupFacts, r *ag.Replica) string {
 func replicaInStep(f groupFacts, r *ag.Replica) (bool, string) {
 	pod := f.Scope.pods[r.Name]
 	switch {
+	case r.Fenced:
+		return false, "is fenced"
 	case pod == nil:
 		return false, "has no pod"
 	case !podReady(pod):

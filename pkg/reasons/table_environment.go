@@ -11,11 +11,21 @@ func calm() []Entry {
 		{"MSSQL0011", "Initializing", "The availability group is being made.", follow, []string{"Nothing, it goes on by itself."}},
 		{"MSSQL0012", "NotInitialized", "The availability group does not exist yet.", follow, []string{"Nothing, it goes on by itself."}},
 		{"MSSQL0013", "Starting", "Servers are starting.", follow, []string{"Nothing, it goes on by itself."}},
-		{"MSSQL0014", "ResizeInProgress", "Volumes are growing.", []string{"kubectl describe pvc data-REPLICA"}, []string{"Nothing, it goes on by itself."}},
+		{"MSSQL0014", "ResizeInProgress", "Volumes are growing; status names each one and for what it waits.", []string{"kubectl describe pvc data-REPLICA"}, []string{
+			"Nothing, it goes on by itself.",
+			"Where a file system grows only when the volume is mounted, its pod is replaced after three minutes, secondaries first.",
+			"A driver that refuses to grow a volume in use (the message quotes it) needs the pod gone while it works: better re-create one replica after the other on another class.",
+		}},
 		{
 			"MSSQL0015", "Paused", "The annotation kubectl-mssql.io/paused stops every change; the servers keep running.", nil,
 			[]string{"Remove the annotation when the work is done: kubectl annotate sqlag NAME kubectl-mssql.io/paused-"},
 		},
+		{"MSSQL0016", "RolloutInProgress", "Pods are being replaced one at a time, secondaries first, the primary last.", follow, []string{"Nothing, it goes on by itself."}},
+		{
+			"MSSQL0017", "RolloutWaits", "Pods are to be replaced, and the next one waits for what the message names.", follow,
+			[]string{"Remove what it waits for. A bad change is corrected by changing the spec again."},
+		},
+		{"MSSQL0018", "RolloutComplete", "Every pod runs with the settings of the spec.", nil, []string{"Nothing."}},
 	}
 }
 

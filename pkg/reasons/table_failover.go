@@ -106,7 +106,7 @@ func failover() []Entry {
 			[]string{"Wait for the old primary, or accept with --allow-data-loss=unlimited."},
 		},
 		{
-			"MSSQL2102", "StaleView", "The request named another primary than the present one.", nil,
+			"MSSQL2102", "StaleView", "The request named another primary than the present one, or an older configuration.", nil,
 			[]string{"Look again with kubectl mssql status NAME, then repeat."},
 		},
 		{"MSSQL2103", "UnknownReplica", "The request names no replica of the group.", nil, []string{"kubectl mssql status NAME lists them."}},

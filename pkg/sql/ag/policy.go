@@ -67,15 +67,17 @@ func (t Timing) D() time.Duration { return t.A + t.Q + t.L + t.M }
 
 // Request is a user's order.
 type Request struct {
-	ID              string    `json:"id"`
-	Kind            string    `json:"kind"`
-	Target          string    `json:"target,omitempty"`
-	ExpectedPrimary string    `json:"expectedPrimary,omitempty"`
-	AllowDataLoss   bool      `json:"allowDataLoss,omitempty"`
-	MaxLossSeconds  int       `json:"maxLossSeconds,omitempty"`
-	By              string    `json:"by,omitempty"`
-	Reason          string    `json:"reason,omitempty"`
-	At              time.Time `json:"at,omitempty"`
+	ID              string `json:"id"`
+	Kind            string `json:"kind"`
+	Target          string `json:"target,omitempty"`
+	ExpectedPrimary string `json:"expectedPrimary,omitempty"`
+	// ExpectedSequence of the primary's configuration; 0 skips the check.
+	ExpectedSequence int64     `json:"expectedSequence,omitempty"`
+	AllowDataLoss    bool      `json:"allowDataLoss,omitempty"`
+	MaxLossSeconds   int       `json:"maxLossSeconds,omitempty"`
+	By               string    `json:"by,omitempty"`
+	Reason           string    `json:"reason,omitempty"`
+	At               time.Time `json:"at,omitempty"`
 }
 
 // Memory are the facts that must survive a restart; saved before any action.

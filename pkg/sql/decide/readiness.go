@@ -28,7 +28,14 @@ func (v *view) readiness(r, p *ag.Replica, b ballot) ag.Readiness {
 		out.Message = "it is the primary"
 		return out
 	}
-	x := v.answers(r)
+	// A fenced replica does not answer; that it is fenced is what people want to hear.
+	var x refusal
+	if r.Fenced {
+		x = refuse("R12", "it is fenced")
+	}
+	if x.none() {
+		x = v.answers(r)
+	}
 	if x.none() {
 		x = v.mayWin(r, false)
 	}

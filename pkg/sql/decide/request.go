@@ -25,6 +25,9 @@ func ruleRequest(v *view, d *draft) bool {
 		p != nil && q.ExpectedPrimary != "" && q.ExpectedPrimary != p.Name {
 		return d.answer(q, ResultRefused, ag.ReasonStaleView, "the primary is %s, not %s", orText(v.auth.Holder.Replica, "nobody"), q.ExpectedPrimary)
 	}
+	if p != nil && q.ExpectedSequence > 0 && p.Local.Sequence > 0 && q.ExpectedSequence != p.Local.Sequence {
+		return d.answer(q, ResultRefused, ag.ReasonStaleView, "the group's configuration has sequence number %d now, not %d: look again", p.Local.Sequence, q.ExpectedSequence)
+	}
 	if q.Target != "" && v.snap.Find(q.Target) == nil {
 		return d.answer(q, ResultRefused, ag.ReasonUnknownReplica, "there is no replica %s", q.Target)
 	}

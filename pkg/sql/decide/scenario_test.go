@@ -32,7 +32,7 @@ import (
 //	refuse on|off                  every FAILOVER answers 41142
 //	slow 20s                       how long a promotion takes
 //	lease delete|old|foreign
-//	request failover [target=R] [expect=R] [id=x] [loss] [max=N]
+//	request failover [target=R] [expect=R] [seq=N] [id=x] [loss] [max=N]
 //	policy allowloss=30s|preferred=R|paused=true|threshold=10s|hold=60s
 //	controller restart|down|up|forget|direct
 //	run 60s [quiet]
@@ -282,6 +282,9 @@ func (w *world) order(t *testing.T, d *datadriven.TestData) {
 	q.AllowDataLoss = has(d, "loss")
 	if v, ok := value(d, "max"); ok {
 		q.MaxLossSeconds, _ = strconv.Atoi(v)
+	}
+	if v, ok := value(d, "seq"); ok {
+		q.ExpectedSequence, _ = strconv.ParseInt(v, 10, 64)
 	}
 	w.request = q
 }

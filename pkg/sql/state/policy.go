@@ -92,7 +92,7 @@ func Request(g *v1alpha1.SQLServerAvailabilityGroup) (*ag.Request, error) {
 		return nil, err
 	}
 	out := &ag.Request{
-		ID: r.ID, Kind: string(r.Kind), Target: r.Target, ExpectedPrimary: r.ExpectedPrimary,
+		ID: r.ID, Kind: string(r.Kind), Target: r.Target, ExpectedPrimary: r.ExpectedPrimary, ExpectedSequence: r.ExpectedSequence,
 		AllowDataLoss: r.AllowDataLoss, MaxLossSeconds: r.MaxLossSeconds, By: r.By, Reason: r.Reason,
 	}
 	if r.At != nil {
