@@ -68,8 +68,7 @@ func transitions(before, after []metav1.Condition, oldPhase, newPhase v1alpha1.P
 	}
 	if oldPhase != newPhase {
 		kind := corev1.EventTypeNormal
-		switch newPhase {
-		case v1alpha1.PhaseBlocked, v1alpha1.PhaseFailed, v1alpha1.PhaseFailingOver:
+		if newPhase == v1alpha1.PhaseBlocked || newPhase == v1alpha1.PhaseFailed || newPhase == v1alpha1.PhaseFailingOver {
 			kind = corev1.EventTypeWarning
 		}
 		out = append(out, told{kind, v1alpha1.EventPhaseChanged, orUnknown(string(oldPhase)) + " → " + string(newPhase) + ": " + reason})

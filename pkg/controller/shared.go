@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -118,7 +119,7 @@ type endsWatcher struct {
 
 // ignoreCanceled turns the end of the process into no error.
 func ignoreCanceled(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil && context.Cause(ctx) == context.Canceled {
+	if err != nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 		return nil
 	}
 	return err

@@ -148,11 +148,12 @@ func (m *manager) main(ctx context.Context, signals <-chan os.Signal) error {
 	if err := becomeSubreaper(); err != nil {
 		m.log.Warn("Orphans will not be collected", "err", err.Error())
 	}
-	probes, err := net.Listen("tcp", m.o.ProbeAddress)
+	var listener net.ListenConfig
+	probes, err := listener.Listen(ctx, "tcp", m.o.ProbeAddress)
 	if err != nil {
 		return exitf(ExitConfig, "listen for probes: %w", err)
 	}
-	managers, err := net.Listen("tcp", m.o.ManagerAddress)
+	managers, err := listener.Listen(ctx, "tcp", m.o.ManagerAddress)
 	if err != nil {
 		return exitf(ExitConfig, "listen for controller and peers: %w", errors.Join(err, probes.Close()))
 	}

@@ -245,7 +245,7 @@ func (o *Options) connect(ctx context.Context) (mssql.Conn, string, func(), erro
 		return nil, "", nil, fmt.Errorf("log in to %s as %s: %w", pod, o.Login, err)
 	}
 	return conn, pod, func() {
-		conn.Close()
+		_ = conn.Close() // the session ends with its tunnel in any case
 		tun.Close()
 	}, nil
 }

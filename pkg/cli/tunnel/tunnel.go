@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/apimachinery/pkg/util/httpstream" //nolint:staticcheck // client-go's port-forward still speaks this one
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
@@ -50,7 +50,7 @@ func Open(ctx context.Context, config *rest.Config, namespace, pod string, port 
 		return nil, fmt.Errorf("forward to port %d of pod %s: %w", port, pod, err)
 	case <-ctx.Done():
 		close(t.stop)
-		<-t.done
+		<-t.done //nolint:errcheck // the forwarding was ended on purpose
 		return nil, fmt.Errorf("forward to port %d of pod %s: %w", port, pod, ctx.Err())
 	}
 	ports, err := fw.GetPorts()
@@ -80,5 +80,5 @@ func (t *Tunnel) Close() {
 	default:
 		close(t.stop)
 	}
-	<-t.done
+	<-t.done //nolint:errcheck // the forwarding was ended on purpose
 }

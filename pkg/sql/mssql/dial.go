@@ -179,7 +179,7 @@ func (s *session) Query(ctx context.Context, batch string) ([]Result, error) {
 	stop := context.AfterFunc(ctx, func() {
 		select {
 		case <-hungUp:
-		case <-time.After(hangUpAfter):
+		case <-time.After(hangUpAfter): //nolint:forbidigo // the wire's own patience; no choice rests on it
 			s.link.cut()
 		}
 	})

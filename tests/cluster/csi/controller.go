@@ -107,6 +107,7 @@ func (s *controllerServer) ValidateVolumeCapabilities(_ context.Context, r *csis
 		return nil, volumeError(err)
 	}
 	if err := checkCapabilities(r.GetVolumeCapabilities()); err != nil {
+		//nolint:nilerr // by the CSI specification the answer "not confirmed" carries the reason
 		return &csispec.ValidateVolumeCapabilitiesResponse{Message: err.Error()}, nil
 	}
 	return &csispec.ValidateVolumeCapabilitiesResponse{Confirmed: &csispec.ValidateVolumeCapabilitiesResponse_Confirmed{

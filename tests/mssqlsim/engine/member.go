@@ -57,7 +57,7 @@ func (in *Instance) SetDatabaseHADR(now time.Time, id SessionID, name string, a 
 		return 0, in.groupStatement(&session{db: MasterID})
 	}
 	d := in.databaseByName(name)
-	if d == nil || !in.mayAlter(s, d) && in.can(s, "ALTER ANY DATABASE") == false {
+	if d == nil || !in.mayAlter(s, d) && !in.can(s, "ALTER ANY DATABASE") {
 		return 0, msg(5011, 14, 5, "User does not have permission to alter database '%s', the database does not exist, or the database is not in a state that allows access checks.", name)
 	}
 	if a == HADRJoin {

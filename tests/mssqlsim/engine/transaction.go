@@ -164,7 +164,7 @@ func (in *Instance) Commit(now time.Time, id SessionID) (WaitID, error) {
 	}
 	if w.done {
 		// Acknowledged at once: the Complete effect is withdrawn, nobody waits for it.
-		in.withdraw(w)
+		_ = in.withdraw(w)
 		return 0, nil
 	}
 	return w.id, nil

@@ -26,7 +26,9 @@ func FuzzPrelogin(f *testing.F) {
 		if err == nil && p.hasEncryption && len(b) < 6 {
 			t.Errorf("an encryption option in %d bytes", len(b))
 		}
-		negotiateEncryption(p.encryption, true)
+		if _, tls, ok := negotiateEncryption(p.encryption, true); ok && !tls {
+			t.Errorf("client option %d was let in without the encryption that the server requires", p.encryption)
+		}
 	})
 }
 

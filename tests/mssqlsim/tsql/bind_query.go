@@ -26,7 +26,7 @@ type boundQuery struct {
 // each runs the query; emit may return errStop.
 func (q *boundQuery) each(up *frame, emit func(engine.Row) error) error {
 	err := q.run(up, emit)
-	if err == errStop {
+	if errors.Is(err, errStop) {
 		return nil
 	}
 	return err
@@ -291,7 +291,7 @@ func (b *binder) orderSet(bq *boundQuery, q *query) (*boundQuery, error) {
 		if err := inner(up, func(r engine.Row) error {
 			rows = append(rows, r)
 			return nil
-		}); err != nil && err != errStop {
+		}); err != nil && !errors.Is(err, errStop) {
 			return err
 		}
 		sortBy(rows, func(x, y engine.Row) int {

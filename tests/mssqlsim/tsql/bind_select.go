@@ -1,6 +1,7 @@
 package tsql
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
@@ -475,7 +476,7 @@ func (s *boundSelect) stream(f *frame, limit int, emit func(engine.Row) error) e
 		}
 		return nil
 	})
-	if err == errLimit {
+	if errors.Is(err, errLimit) {
 		return nil
 	}
 	return err
@@ -540,7 +541,7 @@ func (s *boundSelect) frames(f *frame) ([]*frame, error) {
 			out = append(out, f.snapshot())
 			return nil
 		})
-		if err == errStop {
+		if errors.Is(err, errStop) {
 			err = nil
 		}
 		return out, err
@@ -581,7 +582,7 @@ func (s *boundSelect) frames(f *frame) ([]*frame, error) {
 		}
 		return nil
 	})
-	if err != nil && err != errStop {
+	if err != nil && !errors.Is(err, errStop) {
 		return nil, err
 	}
 	if len(order) == 0 && len(s.group) == 0 {

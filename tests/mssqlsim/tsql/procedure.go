@@ -1,6 +1,7 @@
 package tsql
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 
@@ -151,7 +152,7 @@ func (ex *exec) body(l []node) (signal, error) {
 		}
 		return nil
 	})
-	if se, ok := err.(*stmtError); ok {
+	if se := (*stmtError)(nil); errors.As(err, &se) {
 		// crossing the level makes a binding error catchable
 		e := *se
 		if e.uncatchable {
@@ -179,7 +180,7 @@ func (ex *exec) call(o objName, args []arg) (callEnd, signal, error) {
 			ex.inSys++
 			end, sig, err := fn(ex, args)
 			ex.inSys--
-			if _, quit := err.(*errQuit); err != nil && !quit && name != "sp_executesql" && len(engine.Messages(err)) < 2 {
+			if quit := (*errQuit)(nil); err != nil && !errors.As(err, &quit) && name != "sp_executesql" && len(engine.Messages(err)) < 2 {
 				// errors name the procedure that raised them
 				se := *asStmtError(err)
 				if se.proc == "" {
@@ -318,7 +319,7 @@ func (ex *exec) callRequest(r Request) error {
 	}
 	ex.out = &inProc{ex.out}
 	fail := func(err error) error {
-		if _, quit := err.(*errQuit); quit {
+		if quit := (*errQuit)(nil); errors.As(err, &quit) {
 			return err
 		}
 		_, err = ex.failed(asStmtError(err))

@@ -149,7 +149,9 @@ func TestScripts(t *testing.T) {
 				name := d.CmdArgs[0].Key
 				c.add(name, func(cfg *engine.Config) {
 					if arg(d, "version", "") != "" {
-						fmt.Sscan(arg(d, "version", ""), &cfg.Major)
+						if _, err := fmt.Sscan(arg(d, "version", ""), &cfg.Major); err != nil {
+							d.Fatalf(t, "version: %v", err)
+						}
 					}
 				})
 				return ""

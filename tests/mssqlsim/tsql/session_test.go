@@ -110,7 +110,7 @@ func TestADeadlockKillsOneOfTwo(t *testing.T) {
 	blocked := n.begin(s1, tsql.Request{SQL: "INSERT y VALUES (2); COMMIT"})
 	victim := run(s2, "INSERT x VALUES (2); SELECT 'not reached'")
 	err := victim.res.Err()
-	if m, ok := err.(tsql.Message); !ok || m.Number != 1205 || len(victim.res.Sets) != 0 {
+	if m := (tsql.Message{}); !errors.As(err, &m) || m.Number != 1205 || len(victim.res.Sets) != 0 {
 		t.Fatalf("second transaction: %v", err)
 	}
 	if got := s2.State().Transaction; got != 0 {
@@ -140,7 +140,7 @@ func TestLockTimeoutIs1222(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, ok := q.res.Err().(tsql.Message); !ok || m.Number != 1222 {
+	if m := (tsql.Message{}); !errors.As(q.res.Err(), &m) || m.Number != 1222 {
 		t.Errorf("got %v, want 1222", q.res.Err())
 	}
 	if len(q.res.Sets) != 1 || q.res.Sets[0].Rows[0][0].Int64() != 0 {
@@ -148,7 +148,7 @@ func TestLockTimeoutIs1222(t *testing.T) {
 	}
 	before := c.now
 	q, err = n.exec(s2, tsql.Request{SQL: "SET LOCK_TIMEOUT 2000; INSERT d.dbo.x VALUES (2)"}, time.Minute)
-	if m, ok := q.res.Err().(tsql.Message); err != nil || !ok || m.Number != 1222 || c.now.Sub(before) != 2*time.Second {
+	if m := (tsql.Message{}); err != nil || !errors.As(q.res.Err(), &m) || m.Number != 1222 || c.now.Sub(before) != 2*time.Second {
 		t.Errorf("after %v: %v %v, want 1222 after 2s", c.now.Sub(before), err, q.res.Err())
 	}
 	if q, err = n.exec(s1, tsql.Request{SQL: "COMMIT"}, time.Minute); err != nil || q.res.Err() != nil {

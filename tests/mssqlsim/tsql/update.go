@@ -1,6 +1,8 @@
 package tsql
 
 import (
+	"errors"
+
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/sqltypes"
 )
@@ -145,7 +147,7 @@ func (p *changePlan) each(ex *exec, limit int64, fn func(f *frame, id engine.Row
 		n++
 		return fn(f, id, old)
 	})
-	if err == errStop {
+	if errors.Is(err, errStop) {
 		return nil
 	}
 	return err

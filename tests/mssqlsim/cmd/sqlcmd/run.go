@@ -223,6 +223,7 @@ func (c *client) batch(ctx context.Context, text string) (stop bool) {
 	rows, err := c.conn.QueryContext(ctx, text+"\n", &queue)
 	if err == nil {
 		failed, err = c.results(ctx, rows, &queue)
+		//nolint:sqlclosecheck // the close's own error is the batch's last message
 		if closeErr := rows.Close(); err == nil && closeErr != nil && !isServerMessage(closeErr) {
 			err = closeErr
 		}
