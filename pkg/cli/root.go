@@ -3,12 +3,14 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/completion"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/create"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/explain"
@@ -111,8 +113,10 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		plugin(sqlcmd.New(f, s), groupData),
 		plugin(failover.New(f, s), groupMove),
 	)
+	shell := completion.New(argv0, filepath.SplitList(os.Getenv("PATH")), name, s)
+	shell.GroupID = groupShell
+	root.AddCommand(shell)
 	root.SetHelpCommandGroupID(groupShell)
-	root.SetCompletionCommandGroupID(groupShell)
 	return root
 }
 

@@ -42,6 +42,7 @@ func table() map[string]Need {
 		}},
 		"completion": {Level: View, None: "none: it works without a cluster"},
 		"help":       {Level: View, None: "none: it works without a cluster"},
+		"explain":    {Level: View, None: "none: it works without a cluster"},
 	}
 }
 
