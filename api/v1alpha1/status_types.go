@@ -43,6 +43,8 @@ type ReplicaStatus struct {
 	FailoverReady bool `json:"failoverReady,omitempty"`
 	// FailoverRefusal names the rule that refuses it, with a sentence, when it is not ready: "R12: asynchronous".
 	FailoverRefusal string `json:"failoverRefusal,omitempty"`
+	// ForceRefusal says why it could not be promoted even by accepting data loss: "R12: database crm is INITIALIZING".
+	ForceRefusal string `json:"forceRefusal,omitempty"`
 	// Ready as the kubelet says.
 	Ready bool `json:"ready,omitempty"`
 	// Node on which the pod runs.

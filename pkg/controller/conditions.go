@@ -222,7 +222,7 @@ func failoverReady(f groupFacts) verdict {
 		if r.Ready {
 			ready = append(ready, r.Replica)
 		} else if r.Replica != f.holder() {
-			refused = append(refused, r.Replica+" ("+refusal(r)+")")
+			refused = append(refused, r.Replica+" ("+refusal(r.Rule, r.Message)+")")
 		}
 	}
 	switch {

@@ -43,8 +43,9 @@ func replicaStatuses(f groupFacts) []v1alpha1.ReplicaStatus {
 			if rd, ok := readiness[name]; ok {
 				s.FailoverReady = rd.Ready
 				if !rd.Ready {
-					s.FailoverRefusal = refusal(rd)
+					s.FailoverRefusal = refusal(rd.Rule, rd.Message)
 				}
+				s.ForceRefusal = refusal(rd.ForceRule, rd.ForceMessage)
 			}
 		}
 		if s.State == "" {
@@ -91,11 +92,11 @@ func problemOf(problems []Problem, replica string) string {
 	return ""
 }
 
-func refusal(r ag.Readiness) string {
-	if r.Rule == "" {
-		return r.Message
+func refusal(rule ag.Rule, message string) string {
+	if rule == "" {
+		return message
 	}
-	return string(r.Rule) + ": " + r.Message
+	return string(rule) + ": " + message
 }
 
 func fillReplica(s *v1alpha1.ReplicaStatus, f groupFacts, r *ag.Replica) {

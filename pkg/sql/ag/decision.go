@@ -46,6 +46,9 @@ type Readiness struct {
 	// Rule that refuses it, and why, when not ready.
 	Rule    Rule   `json:"rule,omitempty"`
 	Message string `json:"message,omitempty"`
+	// ForceRule and ForceMessage say why it could not even be forced; empty when it could.
+	ForceRule    Rule   `json:"forceRule,omitempty"`
+	ForceMessage string `json:"forceMessage,omitempty"`
 }
 
 // Outcome of one action.

@@ -24,6 +24,9 @@ func ruleReadiness(v *view, d *draft) bool {
 
 func (v *view) readiness(r, p *ag.Replica, b ballot) ag.Readiness {
 	out := ag.Readiness{Replica: r.Name}
+	if x := v.forcible(r); !x.none() {
+		out.ForceRule, out.ForceMessage = x.rule, x.why
+	}
 	if p != nil && r.Name == p.Name {
 		out.Message = "it is the primary"
 		return out
