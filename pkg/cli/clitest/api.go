@@ -77,6 +77,10 @@ type API struct {
 	reactions []Reaction
 	logs      map[string]string
 	forwards  map[string]string
+	pages     map[string]string
+	delay     time.Duration
+	inFlight  int
+	most      int
 	watchers  map[*watcher]bool
 	changed   chan struct{}
 	absent    map[string]bool
@@ -94,7 +98,7 @@ func Start(t testing.TB) *API {
 	t.Helper()
 	a := &API{
 		objects: map[objectKey]*unstructured.Unstructured{}, version: 100,
-		logs: map[string]string{}, forwards: map[string]string{},
+		logs: map[string]string{}, forwards: map[string]string{}, pages: map[string]string{},
 		watchers: map[*watcher]bool{}, changed: make(chan struct{}), absent: map[string]bool{},
 	}
 	a.server = httptest.NewServer(a)
@@ -328,4 +332,43 @@ func (a *API) store(verb string, k kind, u, old *unstructured.Unstructured) {
 	}
 	a.objects[objectKey{k.group, k.resource, u.GetNamespace(), u.GetName()}] = u.DeepCopy()
 	a.notify(event, k, u)
+}
+
+// Page is what a GET of the path on the port of a pod answers through the API server's
+// proxy; a pod without any page cannot be reached.
+func (a *API) Page(pod string, port int, path, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pages[fmt.Sprintf("http:%s:%d%s", pod, port, path)] = text
+}
+
+// Delay every answer, discovery too.
+func (a *API) Delay(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.delay = d
+}
+
+// MostAtOnce is the largest number of requests that were under way at one time.
+func (a *API) MostAtOnce() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.most
+}
+
+// enter waits for the delay; the returned function ends the request.
+func (a *API) enter() func() {
+	a.mu.Lock()
+	a.inFlight++
+	a.most = max(a.most, a.inFlight)
+	d := a.delay
+	a.mu.Unlock()
+	if d > 0 {
+		time.Sleep(d)
+	}
+	return func() {
+		a.mu.Lock()
+		a.inFlight--
+		a.mu.Unlock()
+	}
 }

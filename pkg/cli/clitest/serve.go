@@ -22,6 +22,7 @@ import (
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer a.enter()()
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case r.URL.Path == "/version":
@@ -137,6 +138,8 @@ func (a *API) serveResource(w http.ResponseWriter, r *http.Request, parts []stri
 	switch {
 	case c.sub == "log":
 		a.serveLog(w, c)
+	case c.sub == "proxy":
+		a.servePage(w, r, c)
 	case c.sub == "portforward":
 		a.serveForward(w, r, c)
 	case c.Verb == "get":
@@ -403,6 +406,25 @@ func (a *API) serveLog(w http.ResponseWriter, c call) {
 	}
 	w.Header().Set("Content-Type", "text/plain")
 	_, _ = io.WriteString(w, text) // a client that is gone reads nothing
+}
+
+func (a *API) servePage(w http.ResponseWriter, r *http.Request, c call) {
+	_, path, _ := strings.Cut(r.URL.Path, "/proxy")
+	a.mu.Lock()
+	text, has := a.pages[c.Name+path]
+	reachable := false
+	for k := range a.pages {
+		reachable = reachable || strings.HasPrefix(k, c.Name+"/")
+	}
+	a.mu.Unlock()
+	switch {
+	case !reachable:
+		fail(w, apierrors.NewServiceUnavailable("error trying to reach service: dial tcp: connect: no route to host"))
+	case !has:
+		http.NotFound(w, r)
+	default:
+		_, _ = io.WriteString(w, text) // a client that is gone reads nothing
+	}
 }
 
 func answer(w http.ResponseWriter, code int, v any) {
