@@ -232,6 +232,37 @@ func (l *Local) Heal(ctx context.Context, node string) error {
 	})
 }
 
+// StopAPI implements Faults.
+func (l *Local) StopAPI(ctx context.Context) error {
+	return l.locked(ctx, func(s *session) error {
+		p, ok := s.state.process(apiServer)
+		if !ok {
+			return errors.New("stop the API server: it does not run")
+		}
+		if err := p.kill(); err != nil {
+			return err
+		}
+		l.say("the API server is down")
+		return waitFor(ctx, 10*time.Second, "the end of the API server", nil, func(context.Context) error {
+			if p.alive() {
+				return errors.New("it still runs")
+			}
+			return nil
+		})
+	})
+}
+
+// StartAPI implements Faults.
+func (l *Local) StartAPI(ctx context.Context) error {
+	return l.locked(ctx, func(s *session) error {
+		if err := s.startAPIServer(ctx); err != nil {
+			return err
+		}
+		l.say("the API server is up")
+		return nil
+	})
+}
+
 // AddNode implements Faults.
 func (l *Local) AddNode(ctx context.Context) (string, error) {
 	var name string

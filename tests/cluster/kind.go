@@ -197,3 +197,13 @@ func (k kindFaults) Partition(ctx context.Context, node string, cut Cut) error {
 func (k kindFaults) Heal(ctx context.Context, node string) error {
 	return k.docker(ctx, "exec", node, "ip", "link", "set", "eth0", "up")
 }
+
+// StopAPI implements Faults: the API server of kind lives in a node that has more in it.
+func (k kindFaults) StopAPI(context.Context) error {
+	return fmt.Errorf("stop the API server of a kind cluster: %w", ErrNotSupported)
+}
+
+// StartAPI implements Faults.
+func (k kindFaults) StartAPI(context.Context) error {
+	return fmt.Errorf("start the API server of a kind cluster: %w", ErrNotSupported)
+}

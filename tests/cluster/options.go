@@ -102,6 +102,10 @@ type Faults interface {
 	Partition(ctx context.Context, node string, cut Cut) error
 	// Heal undoes every Partition of the node.
 	Heal(ctx context.Context, node string) error
+	// StopAPI ends the API server at once; everything else runs on.
+	StopAPI(ctx context.Context) error
+	// StartAPI starts it again, ready when it returns.
+	StartAPI(ctx context.Context) error
 }
 
 // New returns the cluster of the options; it makes nothing.

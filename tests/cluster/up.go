@@ -191,9 +191,12 @@ func (s *session) startEtcd(ctx context.Context) error {
 	})
 }
 
+// apiServer is the component's name.
+const apiServer = "kube-apiserver"
+
 func (s *session) startAPIServer(ctx context.Context) error {
 	s.say("starting the control plane")
-	if err := s.control("kube-apiserver", s.plan.apiserverArgs()); err != nil {
+	if err := s.control(apiServer, s.plan.apiserverArgs()); err != nil {
 		return err
 	}
 	// While it starts: the small programs.
@@ -204,7 +207,7 @@ func (s *session) startAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return waitFor(ctx, 3*time.Minute, "the API server", s.gone("kube-apiserver"), func(ctx context.Context) error {
+	return waitFor(ctx, 3*time.Minute, "the API server", s.gone(apiServer), func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()

@@ -14,7 +14,8 @@ import (
 // faultCase breaks something and mends it again. It returns what must then become true
 // by itself, besides Healthy.
 type faultCase struct {
-	name string
+	name     string
+	topology topology
 	// local wants a client on the primary's node as well; beside puts the only client there.
 	local, beside bool
 	fault         func(t *testing.T, s *scene) (done func(g *api.SQLServerAvailabilityGroup) bool)
@@ -31,12 +32,12 @@ func TestFaults(t *testing.T) {
 	if e.cluster.Faults() == nil {
 		t.Skip("this kind of cluster cannot break its nodes: use CLUSTER=local")
 	}
-	e.ensureGroup(t)
 	var table []string
 	t.Cleanup(func() { t.Logf("client-seen outage, seconds:\n%s", strings.Join(table, "\n")) })
 	for _, c := range faultCases() {
 		t.Run(c.name, func(t *testing.T) {
 			begin := time.Now()
+			e.ensureGroup(t, c.topology)
 			outcome := "FAILED"
 			defer func() {
 				table = append(table, fmt.Sprintf("%-75s %s (%s)", c.name, outcome, time.Since(begin).Round(time.Second)))
@@ -48,28 +49,28 @@ func TestFaults(t *testing.T) {
 
 func faultCases() []faultCase {
 	return []faultCase{
-		{name: "sqlservr of the primary is killed", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{topology: three, name: "sqlservr of the primary is killed", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			s.signal(t, s.primary, "KILL")
 			return func(*api.SQLServerAvailabilityGroup) bool { return s.granted(t) }
 		}},
-		{name: "sqlservr of the primary is stopped in the middle", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{topology: three, name: "sqlservr of the primary is stopped in the middle", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			s.signal(t, s.primary, "STOP")
 			return func(*api.SQLServerAvailabilityGroup) bool { return s.granted(t) }
 		}},
-		{name: "the primary's pod is deleted by force", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{topology: three, name: "the primary's pod is deleted by force", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			uid := s.e.deletePod(t, s.primary, new(int64))
 			return func(*api.SQLServerAvailabilityGroup) bool {
 				return s.granted(t) && s.e.podUID(t, s.primary) != uid
 			}
 		}},
-		{name: "the primary's node loses its power and boots again", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{topology: three, name: "the primary's node loses its power and boots again", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			node := s.node[s.primary]
 			s.breakNode(t, node, cluster.Faults.Kill, cluster.Faults.Start)
 			s.waitMoved(t)
 			s.mend(t, node)
 			return s.moved
 		}},
-		{name: "the primary's node is cut off from everything", local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{topology: three, name: "the primary's node is cut off from everything", local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			node := s.node[s.primary]
 			s.partition(t, node, cluster.Cut{From: cluster.PeerAll})
 			s.waitMoved(t)
@@ -79,7 +80,7 @@ func faultCases() []faultCase {
 			s.oneAfterTheOther(t)
 			return s.moved
 		}},
-		{name: "the primary's node freezes and goes on after the failover", local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{topology: three, name: "the primary's node freezes and goes on after the failover", local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			node := s.node[s.primary]
 			s.breakNode(t, node, cluster.Faults.Freeze, cluster.Faults.Thaw)
 			s.waitMoved(t)
@@ -89,14 +90,14 @@ func faultCases() []faultCase {
 			s.oneAfterTheOther(t)
 			return s.moved
 		}},
-		{name: "the primary's node cannot reach the API server for a minute", local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{topology: three, name: "the primary's node cannot reach the API server for a minute", local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			node := s.node[s.primary]
 			s.partition(t, node, cluster.Cut{From: cluster.PeerAPI})
 			s.noFailedWrite(t, time.Minute)
 			s.mend(t, node)
 			return func(g *api.SQLServerAvailabilityGroup) bool { return s.stayed(g) && s.authority(t).Epoch == s.epoch }
 		}},
-		{name: "the API server cannot be reached by anybody for half a minute", local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{topology: three, name: "the API server cannot be reached by anybody for half a minute", local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			for _, node := range s.node {
 				s.partition(t, node, cluster.Cut{From: cluster.PeerAPI})
 			}
@@ -106,7 +107,7 @@ func faultCases() []faultCase {
 			}
 			return func(g *api.SQLServerAvailabilityGroup) bool { return s.stayed(g) && s.authority(t).Epoch == s.epoch }
 		}},
-		{name: "the controller is killed in the middle of a planned move", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{topology: three, name: "the controller is killed in the middle of a planned move", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			target := s.secondaries[0]
 			s.requestMove(t, target)
 			s.waitOperation(t)
@@ -115,7 +116,7 @@ func faultCases() []faultCase {
 				return g.Status.PrimaryReplica == target && s.authority(t).Operation == nil
 			}
 		}},
-		{name: "all pods are deleted at once", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{topology: three, name: "all pods are deleted at once", fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			old := map[string]string{}
 			for replica := range s.node {
 				old[replica] = s.e.deletePod(t, replica, nil)
@@ -129,7 +130,7 @@ func faultCases() []faultCase {
 				return true
 			}
 		}},
-		{name: "both secondaries' nodes lose their power and boot again", beside: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{topology: three, name: "both secondaries' nodes lose their power and boot again", beside: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			for _, r := range s.secondaries {
 				s.breakNode(t, s.node[r], cluster.Faults.Kill, cluster.Faults.Start)
 			}

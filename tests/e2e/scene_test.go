@@ -3,108 +3,141 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
-	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/state"
 	"github.com/kubectl-mssql/kubectl-mssql/tests/cluster"
 )
 
-// group is the availability group that is broken.
-const group = "demo"
+// topology is one availability group that is broken, with the flags that make it.
+type topology struct {
+	group string
+	flags []string
+	// secondaries are its replicas with data but the primary.
+	secondaries int
+}
+
+var (
+	three   = topology{"demo", []string{"--replicas", "3"}, 2}
+	pair    = topology{"pair", []string{"--replicas", "2"}, 1}
+	witness = topology{"voted", []string{"--replicas", "2", "--witness"}, 1}
+	fast    = topology{"fast", []string{"--replicas", "3", "--profile", "Fast"}, 2}
+)
 
 // scene is the group before a fault, with its clients.
 type scene struct {
 	e           *env
+	group       string
 	primary     string
 	epoch       int64 // of the primary's grant
 	secondaries []string
+	witness     string            // or empty
 	node        map[string]string // of each replica
 	client      *writer           // on another node than the primary's, unless asked for
 	local       *writer           // on the primary's node, or nil
 	undo        map[string]func(ctx context.Context) error
+	// timeline says when what was seen, from the fault on.
+	timeline *timeline
 }
 
 // ensureGroup installs the operator and makes the group, where they are not there yet.
-func (e *env) ensureGroup(t *testing.T) {
+func (e *env) ensureGroup(t *testing.T, top topology) {
 	t.Helper()
 	e.createNamespace(t)
 	e.plugin(t, 4*time.Minute, "install").must(t, 0)
 	g := &api.SQLServerAvailabilityGroup{}
-	err := e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: group}, g)
-	if apierrors.IsNotFound(err) {
-		e.plugin(t, 6*time.Minute, "create", "ag", group, "-n", namespace, "--replicas", "3", "--database", "orders", "--accept-eula",
-			"--image", e.image, "--image-pull-policy", "IfNotPresent", "--storage", "1Gi", "--cpu", "10m", "--timeout", "5m").must(t, 0)
-		g = e.group(t, group)
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	// Below the wait D, so that a silent primary is suspected before it is fenced.
-	before := g.DeepCopy()
-	g.Spec.AutomaticFailover.FailoverThresholdSeconds = 10
-	if err := e.client.Patch(t.Context(), g, client.MergeFrom(before)); err != nil {
+	err := e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: top.group}, g)
+	switch {
+	case apierrors.IsNotFound(err):
+		args := append([]string{"create", "ag", top.group, "-n", namespace, "--database", "orders", "--accept-eula",
+			"--image", e.image, "--image-pull-policy", "IfNotPresent", "--storage", "1Gi", "--cpu", "10m", "--timeout", "5m"}, top.flags...)
+		e.plugin(t, 6*time.Minute, args...).must(t, 0)
+	case err != nil:
 		t.Fatal(err)
 	}
 }
 
-// runFault plays one case and gives the outage that the clients saw.
-func (e *env) runFault(t *testing.T, c faultCase) string {
+// dropGroup makes room: the machine has few processors.
+func (e *env) dropGroup(t *testing.T, top topology) {
 	t.Helper()
-	g := e.waitGroup(t, group, "healthy before the fault", 90*time.Second, healthy)
-	s := &scene{e: e, primary: g.Status.PrimaryReplica, node: map[string]string{}, undo: map[string]func(context.Context) error{}}
-	for _, r := range g.Status.ReplicaStatuses {
+	g := &api.SQLServerAvailabilityGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: top.group}}
+	if err := e.client.Delete(t.Context(), g); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+}
+
+// scene looks at the healthy group and starts the clients of the case.
+func (e *env) scene(t *testing.T, top topology, local, beside bool) *scene {
+	t.Helper()
+	g := e.waitGroup(t, top.group, "healthy before the fault", 2*time.Minute, healthy)
+	s := &scene{e: e, group: top.group, primary: g.Status.PrimaryReplica, node: map[string]string{}, undo: map[string]func(context.Context) error{}}
+	for i, r := range g.Status.ReplicaStatuses {
 		var p corev1.Pod
 		if err := e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: r.Name}, &p); err != nil {
 			t.Fatal(err)
 		}
 		s.node[r.Name] = p.Spec.NodeName
-		if r.Name != s.primary {
+		switch {
+		case g.Spec.Replicas[i].AvailabilityMode == api.ConfigurationOnly:
+			s.witness = r.Name
+		case r.Name != s.primary:
 			s.secondaries = append(s.secondaries, r.Name)
 		}
 	}
-	if len(s.secondaries) != 2 {
-		t.Fatalf("the group has %d secondaries, want 2", len(s.secondaries))
+	if len(s.secondaries) != top.secondaries {
+		t.Fatalf("the group has %d secondaries, want %d", len(s.secondaries), top.secondaries)
 	}
 	s.epoch = s.authority(t).Epoch
-	t.Logf("primary %s; nodes %v", s.primary, s.node)
+	t.Logf("primary %s; nodes %v; the acting controller on %s", s.primary, s.node, e.actingNode(t))
 	t.Cleanup(func() { s.mendAll(t) })
 
 	// Rows of an earlier run on the same cluster are still there.
-	id, place := strconv.FormatInt(time.Now().Unix(), 36), s.node[s.secondaries[1]]
-	if c.beside {
+	id, place := strconv.FormatInt(time.Now().UnixMilli(), 36), s.node[s.secondaries[len(s.secondaries)-1]]
+	if beside {
 		place = s.node[s.primary]
 	}
-	s.client = e.startWriter(t, group, id, place)
-	writers := []*writer{s.client}
-	if c.local {
-		s.local = e.startWriter(t, group, id+"-local", s.node[s.primary])
-		writers = append(writers, s.local)
+	s.client = e.startWriter(t, top.group, id, place)
+	if local {
+		s.local = e.startWriter(t, top.group, id+"-local", s.node[s.primary])
 	}
-	for _, w := range writers {
+	for _, w := range s.writers() {
 		w.reset(t)
 	}
-	ep := e.watchEndpoints(t, g.ListenerName())
+	s.timeline = s.watchTimeline(t)
+	return s
+}
+
+func (s *scene) writers() []*writer {
+	if s.local != nil {
+		return []*writer{s.client, s.local}
+	}
+	return []*writer{s.client}
+}
+
+// runFault plays one case and gives the outage that the clients saw.
+func (e *env) runFault(t *testing.T, c faultCase) string {
+	t.Helper()
+	s := e.scene(t, c.topology, c.local, c.beside)
+	ep := e.watchEndpoints(t, e.group(t, s.group).ListenerName())
 	done := c.fault(t, s)
-	e.waitGroup(t, group, "healthy by itself", 3*time.Minute, func(g *api.SQLServerAvailabilityGroup) bool {
+	e.waitGroup(t, s.group, "healthy by itself", 3*time.Minute, func(g *api.SQLServerAvailabilityGroup) bool {
 		return healthy(g) && done(g)
 	})
 	var outages []string
-	for _, w := range writers {
+	for _, w := range s.writers() {
 		w.waitCount(t, 20, time.Minute)
 		outages = append(outages, fmt.Sprintf("%.1f", w.check(t).LongestGap))
 	}
@@ -127,7 +160,7 @@ func (s *scene) stayed(g *api.SQLServerAvailabilityGroup) bool {
 
 func (s *scene) waitMoved(t *testing.T) {
 	t.Helper()
-	s.e.waitGroup(t, group, "failed over", 2*time.Minute, s.moved)
+	s.e.waitGroup(t, s.group, "failed over", 2*time.Minute, s.moved)
 }
 
 // signal sends a signal to every process of sqlservr in the replica's container.
@@ -144,6 +177,7 @@ func (s *scene) signal(t *testing.T, replica, name string) {
 func (s *scene) breakNode(t *testing.T, node string, do, undo func(cluster.Faults, context.Context, string) error) {
 	t.Helper()
 	f := s.e.cluster.Faults()
+	s.timeline.note("%s is broken", node)
 	s.undo[node] = func(ctx context.Context) error { return undo(f, ctx, node) }
 	if err := do(f, t.Context(), node); err != nil {
 		t.Fatal(err)
@@ -161,6 +195,7 @@ func (s *scene) mend(t *testing.T, node string) {
 	if undo == nil {
 		return
 	}
+	s.timeline.note("%s is mended", node)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := undo(ctx); err != nil {
@@ -182,7 +217,7 @@ func (s *scene) mendAll(t *testing.T) {
 // noFailedWrite watches for a while that every client's every write succeeds.
 func (s *scene) noFailedWrite(t *testing.T, d time.Duration) {
 	t.Helper()
-	writers := []*writer{s.client, s.local}
+	writers := s.writers()
 	before := make([]report, len(writers))
 	for i, w := range writers {
 		before[i] = w.waitCount(t, 1, 20*time.Second)
@@ -245,7 +280,7 @@ func (s *scene) oneAfterTheOther(t *testing.T) {
 func (s *scene) authority(t *testing.T) ag.Authority {
 	t.Helper()
 	l := &coordinationv1.Lease{}
-	if err := s.e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: api.LeaseName(group)}, l); err != nil {
+	if err := s.e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: api.LeaseName(s.group)}, l); err != nil {
 		return ag.Authority{}
 	}
 	a, _ := state.Decode(l, "")
@@ -279,45 +314,5 @@ func (s *scene) waitOperation(t *testing.T) {
 // requestMove asks for a planned move and does not wait for it.
 func (s *scene) requestMove(t *testing.T, target string) {
 	t.Helper()
-	s.e.plugin(t, 30*time.Second, "failover", group, "-n", namespace, "--to", target, "--yes", "--wait=false").must(t, 0)
-}
-
-// killController ends the acting controller at once: SIGKILL, which it cannot answer by
-// giving up its lock. Containers of a local cluster are processes of this machine.
-func (s *scene) killController(t *testing.T) {
-	t.Helper()
-	o := manifests.Default()
-	l := &coordinationv1.Lease{}
-	if err := s.e.client.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: "kubectl-mssql-controller"}, l); err != nil {
-		t.Fatal(err)
-	}
-	if l.Spec.HolderIdentity == nil {
-		t.Fatal("no controller acts")
-	}
-	pod, _, _ := strings.Cut(*l.Spec.HolderIdentity, "_")
-	p := &corev1.Pod{}
-	if err := s.e.client.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: pod}, p); err != nil {
-		t.Fatal(err)
-	}
-	_, id, _ := strings.Cut(p.Status.ContainerStatuses[0].ContainerID, "://")
-	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range groups {
-		b, err := os.ReadFile(file)
-		if err != nil || id == "" || !strings.Contains(string(b), id) {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("killed the controller %s, process %d", pod, pid)
-		return
-	}
-	t.Fatalf("no process of the container %s of %s", id, pod)
+	s.e.plugin(t, 30*time.Second, "failover", s.group, "-n", namespace, "--to", target, "--yes", "--wait=false").must(t, 0)
 }

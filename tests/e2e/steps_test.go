@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/tests/cluster"
 )
 
 // result of one call of the plugin.
@@ -146,6 +150,7 @@ type writer struct {
 	e    *env
 	name string
 	ag   string
+	ip   string // once known
 }
 
 // startWriter runs a writing client; node pins it when not empty.
@@ -184,8 +189,12 @@ func deletePod(ctx context.Context, e *env, pod *corev1.Pod) error {
 	return e.client.Delete(ctx, pod, client.GracePeriodSeconds(0))
 }
 
-// call asks the writer through the API server's pod proxy.
+// call asks the writer: at its address where this machine reaches pods, so that an answer
+// needs no API server, else through the API server's pod proxy.
 func (w *writer) call(ctx context.Context, verb, path string) ([]byte, error) {
+	if _, local := w.e.cluster.(*cluster.Local); local {
+		return w.direct(ctx, verb, path)
+	}
 	cs, err := kubernetes.NewForConfig(w.e.config)
 	if err != nil {
 		return nil, err
@@ -193,6 +202,34 @@ func (w *writer) call(ctx context.Context, verb, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return cs.CoreV1().RESTClient().Verb(verb).Namespace(namespace).Resource("pods").Name(w.name + ":8080").SubResource("proxy").Suffix(path).DoRaw(ctx)
+}
+
+func (w *writer) direct(ctx context.Context, verb, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if w.ip == "" {
+		var p corev1.Pod
+		if err := w.e.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: w.name}, &p); err != nil {
+			return nil, err
+		}
+		if p.Status.PodIP == "" {
+			return nil, errors.New(w.name + " has no address yet")
+		}
+		w.ip = p.Status.PodIP
+	}
+	req, err := http.NewRequestWithContext(ctx, verb, "http://"+net.JoinHostPort(w.ip, "8080")+"/"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answered %s", w.name, res.Status)
+	}
+	return io.ReadAll(res.Body)
 }
 
 func (w *writer) report(ctx context.Context) (report, error) {

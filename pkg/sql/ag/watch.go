@@ -19,6 +19,8 @@ type Watch struct {
 	Renewals string        `json:"renewals,omitempty"`
 	Epoch    int64         `json:"epoch,omitempty"`
 	Seen     time.Duration `json:"seen,omitempty"`
+	// Reads of the Lease in a row that have found Renewals.
+	Reads Reads `json:"reads,omitzero"`
 	// Unfenced is when each entry of Authority.Unfenced was first seen, by epoch, and the start of its wait.
 	Unfenced []Sighting `json:"unfenced,omitempty"`
 	// Operation is "<id>/<phase>/<epoch>" of the operation in flight, OperationSeen when it was first seen.
@@ -34,4 +36,18 @@ type Sighting struct {
 	Seen time.Duration `json:"seen"`
 	// From is the latest moment at which that holder can have had proof by a Lease renewal.
 	From time.Duration `json:"from"`
+}
+
+// Reads are readings of the Lease that succeeded and found one and the same renewal
+// text, without a long pause between two of them: in all that time the Lease could have
+// been seen renewed, and was not. An outage of the API server, which keeps the holder
+// from renewing as well, ends the row.
+type Reads struct {
+	// From is the first of the row, Last the newest.
+	From time.Duration `json:"from,omitempty"`
+	Last time.Duration `json:"last,omitempty"`
+	// Counted are those that lie two renew intervals apart, the first included; CountedAt is
+	// the newest of them.
+	Counted   int32         `json:"counted,omitempty"`
+	CountedAt time.Duration `json:"countedAt,omitempty"`
 }

@@ -90,6 +90,8 @@ const (
 	idleInterval = 2 * time.Second
 	// soon after an action: its effect is about to be seen.
 	soon = time.Second
+	// brisk is the pause while an operation makes progress: nobody can write meanwhile.
+	brisk = 300 * time.Millisecond
 	// afterConflict is short: the object that won is already there.
 	afterConflict = 200 * time.Millisecond
 	// recordTimeout for the last write of a pass whose own context has ended.
@@ -127,7 +129,7 @@ func (e *Engine) Step(ctx context.Context, key ag.Key) (Report, error) {
 		Watch: e.watch(loaded.Policy.UID), Request: loaded.Request,
 	}
 	r.Decision = decide.Decide(in)
-	e.keepWatch(loaded.Policy.UID, r.Decision.Watch)
+	e.keepWatch(loaded.Policy.UID, loaded.Authority, r.Decision.Watch)
 	if err := e.save(ctx, &r, r.Decision.Memory); err != nil {
 		return r, conflict(&r, err)
 	}
@@ -145,6 +147,9 @@ func (e *Engine) Step(ctx context.Context, key ag.Key) (Report, error) {
 	if len(r.Outcomes) > 0 {
 		r.Next = soon
 	}
+	if hurried(r) {
+		r.Next = brisk
+	}
 	switch {
 	case r.Conflict:
 		r.Next = afterConflict
@@ -152,6 +157,12 @@ func (e *Engine) Step(ctx context.Context, key ag.Key) (Report, error) {
 		return r, e.stepSetup(ctx, &r)
 	}
 	return r, nil
+}
+
+// hurried: a role change is under way, and nothing that it waits for is missing.
+func hurried(r Report) bool {
+	op := r.Authority.Operation
+	return op != nil && op.Phase != ag.PhaseCreating && len(r.Decision.Blocks) == 0
 }
 
 // quiet: the pass has neither cut a connection nor failed, and nobody suspects the
@@ -285,15 +296,52 @@ func normal(m ag.Memory) ag.Memory {
 	return m
 }
 
+// Look reads the record of one group and does no more: for a process that does not
+// act, but shall not start from nothing when it does. What it has seen counts in its
+// first pass.
+func (e *Engine) Look(ctx context.Context, key ag.Key) error {
+	began := e.clock.Since(e.started)
+	loaded, err := e.store.Load(ctx, key)
+	if err != nil {
+		return err
+	}
+	ended := e.clock.Since(e.started)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	uid := loaded.Policy.UID
+	e.watches[uid] = decide.Look(e.watches[uid], loaded.Authority, ag.Clock{Began: began, Ended: ended}, loaded.Policy.Timing.Renew)
+	return nil
+}
+
+// Sighted takes in a record that was not asked for: an event of the Lease. It may be late,
+// which only makes what it shows count from later on.
+func (e *Engine) Sighted(a ag.Authority) {
+	if !a.Exists || a.AGUID == "" {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now, old := e.clock.Since(e.started), e.watches[a.AGUID]
+	if a.Epoch < old.Epoch {
+		return // of a grant that is known to be over
+	}
+	e.watches[a.AGUID] = decide.Look(old, a, ag.Clock{Began: now, Ended: now}, 0)
+}
+
 func (e *Engine) watch(uid string) ag.Watch {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.watches[uid]
 }
 
-func (e *Engine) keepWatch(uid string, w ag.Watch) {
+// keepWatch keeps what a pass has seen. When an event has shown another renewal while the
+// pass was under way, that one is the newer, and was first seen when the event came.
+func (e *Engine) keepWatch(uid string, read ag.Authority, w ag.Watch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if now := e.watches[uid]; now.Epoch == read.Epoch && now.Renewals != read.Renewals && now.Renewals != "" {
+		w.Renewals, w.Seen, w.Reads = now.Renewals, now.Seen, now.Reads
+	}
 	e.watches[uid] = w
 }
 

@@ -30,6 +30,10 @@ func (w *world) pass() []string {
 	if !ok {
 		return nil
 	}
+	if w.standby {
+		w.watch = Look(in.Watch, in.Authority, in.Clock, in.Policy.Timing.Renew)
+		return nil
+	}
 	d := decide(in, w.knobs)
 	w.invariants(in, d)
 	w.memory, w.watch = d.Memory, d.Watch

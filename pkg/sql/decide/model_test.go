@@ -104,6 +104,7 @@ type world struct {
 	watch    ag.Watch
 	observer string
 	ctlUp    bool
+	standby  bool // the controller only reads the Lease
 	ctlSince time.Duration
 	sawOnce  bool
 

@@ -10,7 +10,9 @@ import (
 const second = time.Second
 
 const (
-	// minStrikes is how many readings of a silent primary make a suspicion.
+	// minStrikes is how many readings of a silent primary make a suspicion; one less is enough
+	// where as many readings of the Lease have found it unrenewed: the first of them may
+	// have been made by a controller that did not act yet, and asked no server.
 	minStrikes = 3
 	// strikeRenewals is how many renew intervals lie between two readings that count.
 	strikeRenewals = 2
@@ -89,8 +91,13 @@ func (v *view) silent(d *draft) (string, bool) {
 	}
 	f.Evidence = reachText(v.holder())
 	m.PrimaryFailure = f
-	left := v.pol.Threshold - elapsed(f.Since, v.now)
-	if f.Strikes < minStrikes {
+	// The Lease's readings count from before this suspicion too: also those that were made
+	// while another controller was the acting one, so that its end starts nothing anew.
+	lasted := max(elapsed(f.Since, v.now), v.since(v.watch.Reads.From))
+	// The threshold never outlasts the primary: A + L after its last renewal its write lease
+	// is over, and its manager kills the server (R7). From there on nobody can write.
+	left := min(v.pol.Threshold, v.tm.A+v.tm.L) - lasted
+	if f.Strikes < minStrikes && (f.Strikes < minStrikes-1 || v.watch.Reads.Counted < minStrikes) {
 		left = max(left, strikeRenewals*v.tm.Renew)
 	}
 	if left > 0 {

@@ -34,7 +34,7 @@ import (
 //	lease delete|old|foreign
 //	request failover [target=R] [expect=R] [seq=N] [id=x] [loss] [max=N]
 //	policy allowloss=30s|preferred=R|paused=true|threshold=10s|hold=60s
-//	controller restart|down|up|forget|direct
+//	controller restart|down|up|forget|direct|standby|acts
 //	run 60s [quiet]
 //	show | readiness | explain | memory | history
 func TestScenarios(t *testing.T) {
@@ -326,6 +326,9 @@ func (w *world) controller(what string) {
 	case "down", "up":
 		w.ctlUp = what == "up"
 		w.watch, w.ctlSince = ag.Watch{}, w.now
+	case "standby", "acts":
+		// The acting one is gone; another one has read the Lease since it was last renewed.
+		w.standby, w.observer = what == "standby", "controller/2"
 	case "direct":
 		w.observer = "direct/laptop"
 		w.watch, w.ctlSince = ag.Watch{}, w.now

@@ -66,6 +66,7 @@ func New(o Options) *System {
 	managers := managers{dial: o.Dial, credentials: creds}
 	observer := observe.Observer{
 		Cluster: state.Cluster{Reader: o.Client}, Servers: kept, Managers: managers, Clock: o.Clock,
+		Patience: observe.NewPatience(o.Clock),
 	}
 	store := state.Store{Reader: o.Reader, Client: o.Client}
 	engine := agops.NewEngine(agops.Options{

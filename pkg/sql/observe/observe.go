@@ -38,6 +38,8 @@ type Observer struct {
 	// Timeout for one replica; 0 is a little less than the renew interval, so that a
 	// pass with a silent replica does not outlast a renewal.
 	Timeout time.Duration
+	// Patience with those that have not answered lately; nil gives everybody Timeout.
+	Patience *Patience
 }
 
 // margin by which the deadline for one replica is shorter than the renew interval.
@@ -69,15 +71,21 @@ func (o Observer) Observe(ctx context.Context, key ag.Key, p ag.Policy, holder s
 			continue
 		}
 		replica, asked := &snapshot.Replicas[i], snapshot.Replicas[i]
+		who, full := key.Namespace+"/"+r.Name+"/"+pods[i].UID, o.timeout(p)
 		wait.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, o.timeout(p))
-			defer cancel()
-			replica.Local, views[i] = o.server(ctx, key, p.Group, asked)
+			o.patiently(ctx, "server "+who, full, func(ctx context.Context) ag.Reach {
+				replica.Local, views[i] = o.server(ctx, key, p.Group, asked)
+				return replica.Local.Reach
+			}, func(ctx context.Context) ag.Reach {
+				local, _ := o.server(ctx, key, p.Group, asked)
+				return local.Reach
+			})
 		})
 		wait.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, o.timeout(p))
-			defer cancel()
-			replica.Manager = o.manager(ctx, key, asked)
+			o.patiently(ctx, "manager "+who, full, func(ctx context.Context) ag.Reach {
+				replica.Manager = o.manager(ctx, key, asked)
+				return replica.Manager.Reach
+			}, func(ctx context.Context) ag.Reach { return o.manager(ctx, key, asked).Reach })
 		})
 	}
 	wait.Wait()
@@ -91,6 +99,15 @@ func (o Observer) timeout(p ag.Policy) time.Duration {
 		return o.Timeout
 	}
 	return max(p.Timing.Renew-margin, minTimeout)
+}
+
+// patiently asks within the time that this one gets; later is how it is asked once more
+// when it did not answer.
+func (o Observer) patiently(ctx context.Context, who string, full time.Duration, now, later func(context.Context) ag.Reach) {
+	limited, cancel := context.WithTimeout(ctx, o.Patience.limit(who, full))
+	defer cancel()
+	answered := now(limited) != ag.ReachTimeout
+	o.Patience.note(ctx, who, answered, full, func(ctx context.Context) bool { return later(ctx) != ag.ReachTimeout })
 }
 
 func (o Observer) manager(ctx context.Context, key ag.Key, r ag.Replica) ag.Manager {

@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
+)
+
+// actingController is the pod of the controller that holds the leader's lock, nil when
+// it cannot be told.
+func (e *env) actingController(t *testing.T) *corev1.Pod {
+	t.Helper()
+	o := manifests.Default()
+	l := &coordinationv1.Lease{}
+	if err := e.client.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: "kubectl-mssql-controller"}, l); err != nil || l.Spec.HolderIdentity == nil {
+		return nil
+	}
+	name, _, _ := strings.Cut(*l.Spec.HolderIdentity, "_")
+	p := &corev1.Pod{}
+	if err := e.client.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: name}, p); err != nil {
+		return nil
+	}
+	return p
+}
+
+// actingNode is where it runs, or empty.
+func (e *env) actingNode(t *testing.T) string {
+	t.Helper()
+	if p := e.actingController(t); p != nil {
+		return p.Spec.NodeName
+	}
+	return ""
+}
+
+// killController ends the acting controller at once: SIGKILL, which it cannot answer by
+// giving up its lock. Containers of a local cluster are processes of this machine.
+func (s *scene) killController(t *testing.T) {
+	t.Helper()
+	p := s.e.actingController(t)
+	if p == nil || len(p.Status.ContainerStatuses) == 0 {
+		t.Fatal("no controller acts")
+	}
+	_, id, _ := strings.Cut(p.Status.ContainerStatuses[0].ContainerID, "://")
+	pid := processOf(t, id)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.timeline.note("killed the controller %s, process %d", p.Name, pid)
+}
+
+// processOf finds a process of the container with this ID.
+func processOf(t *testing.T, id string) int {
+	t.Helper()
+	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range groups {
+		b, err := os.ReadFile(file)
+		if err != nil || id == "" || !strings.Contains(string(b), id) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pid
+	}
+	t.Fatalf("no process of the container %s", id)
+	return 0
+}
