@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,6 +80,8 @@ func (s *shared) replicaPod(ctx context.Context, sc *scope, replica string) erro
 		return s.removePod(ctx, sc, pod, "it has ended for good ("+string(pod.Status.Phase)+")")
 	case plan.Create:
 		return s.createPod(ctx, sc, replica, plan)
+	case plan.Release && !sc.paused:
+		return s.release(ctx, pod)
 	}
 	return nil
 }
@@ -183,6 +186,7 @@ func (s *shared) createPod(ctx context.Context, sc *scope, replica string, plann
 		ConfigKey: configKey, ConfigDigest: sc.configDigest, Node: again.Node, Restart: restartID(sc.restart),
 	})
 	pod.Annotations[v1alpha1.AnnotationVolumeSize] = size.String()
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
 	err = s.Create(ctx, pod, client.FieldOwner(fieldManager))
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -197,15 +201,42 @@ func (s *shared) createPod(ctx context.Context, sc *scope, replica string, plann
 		return fmt.Errorf("create pod %s: %w", replica, err)
 	}
 	sc.pods[replica] = pod
-	// When this write is lost, the next pass makes it up from the pod that is there.
-	if err := s.record(ctx, claim, lastPod{UID: pod.UID}); err != nil && !apierrors.IsConflict(err) {
+	// When one of these writes is lost, the next pass makes it up from the pod that is there.
+	switch err := s.record(ctx, claim, lastPod{UID: pod.UID}); {
+	case apierrors.IsConflict(err):
+		sc.requeue(soon)
+	case err != nil:
 		return err
+	default:
+		if err := s.release(ctx, pod); err != nil {
+			return err
+		}
 	}
 	where := ""
 	if again.Node != "" {
 		where = fmt.Sprintf(" on node %s, where the previous one ran and may not have ended", again.Node)
 	}
 	s.event(sc.obj, corev1.EventTypeNormal, v1alpha1.EventPodCreated, "Create", "pod %s was created%s", replica, where)
+	return nil
+}
+
+// gate holds a pod back from the scheduler until the claim remembers it. Otherwise the
+// record would be written while the scheduler binds the claim: it starts over then, with a
+// choice of node that it made when the group's other pods had none yet.
+const gate = v1alpha1.Group + "/recorded"
+
+func gated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
+}
+
+// release lets the scheduler have the pod.
+func (s *shared) release(ctx context.Context, pod *corev1.Pod) error {
+	before := pod.DeepCopy()
+	pod.Spec.SchedulingGates = slices.DeleteFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
+	err := s.Patch(ctx, pod, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldManager))
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("let pod %s be scheduled: %w", pod.Name, err)
+	}
 	return nil
 }
 

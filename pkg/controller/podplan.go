@@ -23,13 +23,15 @@ type podFacts struct {
 	Hold bool
 }
 
-// podPlan is what to do about it. At most one of Create and Remove is set.
+// podPlan is what to do about it. At most one of Create, Release and Remove is set.
 type podPlan struct {
 	// Record is what the claim shall remember, when it differs from what it does.
 	Record *lastPod
 	// Create a pod; on Node when that is not empty.
 	Create bool
 	Node   string
+	// Release the pod to the scheduler: the claim remembers it.
+	Release bool
 	// Remove the object of a pod that has ended for good.
 	Remove bool
 	// Problem tells why no pod is made.
@@ -107,6 +109,7 @@ func planPresent(f podFacts) podPlan {
 		plan.Record = &next
 	}
 	// An evicted pod stays as an object and is in the way.
+	plan.Release = gated(pod) && (plan.Record != nil || f.Last.UID == pod.UID) && pod.DeletionTimestamp == nil
 	plan.Remove = final && pod.DeletionTimestamp == nil && podEnded(pod) && !f.Hold
 	return plan
 }

@@ -144,6 +144,27 @@ func TestTheClaimRemembersThePodThatUsesIt(t *testing.T) {
 	}
 }
 
+func TestAPodGoesToTheSchedulerWhenItsClaimRemembersIt(t *testing.T) {
+	t.Parallel()
+	claim := &corev1.PersistentVolumeClaim{}
+	held := func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}} }
+	for name, c := range map[string]struct {
+		facts podFacts
+		want  bool
+	}{
+		"just made, and written down in this pass": {podFacts{Claim: claim, Pod: testPod("a", "", held)}, true},
+		"written down before":                      {podFacts{Claim: claim, Pod: testPod("a", "", held), Last: lastPod{UID: "a"}}, true},
+		"there is no claim to write it down on":    {podFacts{Pod: testPod("a", "", held)}, false},
+		"told to stop":                             {podFacts{Claim: claim, Pod: testPod("a", "", held, deleting), Last: lastPod{UID: "a"}}, false},
+		"released already":                         {podFacts{Claim: claim, Pod: testPod("a", ""), Last: lastPod{UID: "a"}}, false},
+		"held back by somebody else":               {podFacts{Claim: claim, Pod: testPod("a", "", func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/x"}} }), Last: lastPod{UID: "a"}}, false},
+	} {
+		if got := planPod(c.facts).Release; got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestAnEvictedPodIsTakenAwayOnceItHasEnded(t *testing.T) {
 	t.Parallel()
 	claim := &corev1.PersistentVolumeClaim{}
