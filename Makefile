@@ -55,6 +55,11 @@ e2e: deps build image ## End-to-end tests on the local cluster (CLUSTER=local|ki
 e2e-faults: deps image ## Faults of processes, pods, nodes and networks on the local cluster (about ten minutes)
 	KUBECTL_MSSQL_E2E=1 KUBECTL_MSSQL_FAULTS=1 go test -count=1 -timeout 40m -v -run TestFaults ./tests/e2e
 
+.PHONY: simulate
+SEEDS ?= 1..500
+simulate: ## Schedules of the whole system in virtual time (SEEDS=1..10000, TRACE=1 to read them)
+	SIM_SEEDS='$(SEEDS)' SIM_TRACE='$(TRACE)' go test -count=1 -timeout 24h -v -run '^TestSeeds$$' ./tests/simulation
+
 .PHONY: bench
 bench: ## Benchmarks
 	go test -run '^$$' -bench . -benchmem ./pkg/... ./tests/mssqlsim/... | grep -v -e 'no test files'

@@ -10,7 +10,10 @@ KUBEBUILDER_ASSETS=$(go run ./tests/cluster/cmd/cluster assets)
 export KUBEBUILDER_ASSETS
 
 say "Unit, golden, scenario, simulator and envtest tests, race detector on"
-go test -race -shuffle=on -timeout 20m $(go list ./... | grep -v /tests/e2e$)
+go test -race -shuffle=on -timeout 20m $(go list ./... | grep -v -e /tests/e2e$ -e /tests/simulation$)
+
+say "The whole system in virtual time, by seeds (its runs are single-threaded: no race detector)"
+go test -count=1 -timeout 20m -v ./tests/simulation
 
 say "End-to-end tests on the local cluster"
 tests/images.sh bin

@@ -32,13 +32,17 @@ type persisted struct {
 type memory struct {
 	mu   sync.Mutex
 	path string
-	now  persisted
+	// write makes the text durable.
+	write func(path string, b []byte) error
+	now   persisted
 }
+
+func replaceMemory(path string, b []byte) error { return replaceFile(path, b, 0o600) }
 
 // openMemory reads what earlier runs left. A file that cannot be read is an error: to
 // forget an epoch or a seal would be worse than not to start.
 func openMemory(dir, agUID string) (*memory, error) {
-	m := &memory{path: filepath.Join(dir, memoryName)}
+	m := &memory{path: filepath.Join(dir, memoryName), write: replaceMemory}
 	b, err := os.ReadFile(m.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -49,12 +53,17 @@ func openMemory(dir, agUID string) (*memory, error) {
 			return nil, fmt.Errorf("read %s: %w; it holds what earlier runs promised, so it is not thrown away by itself", m.path, err)
 		}
 	}
+	m.belongTo(agUID)
+	return m, nil
+}
+
+// belongTo forgets what was remembered for another custom resource.
+func (m *memory) belongTo(agUID string) {
 	if m.now.Authority.AGUID != agUID {
 		// Another custom resource of the same name: its epochs are its own, and the order
 		// to stay fenced was of the old one.
 		m.now = persisted{Authority: lease.Persisted{AGUID: agUID}, Runs: m.now.Runs}
 	}
-	return m, nil
 }
 
 // get is a copy.
@@ -75,7 +84,7 @@ func (m *memory) update(change func(*persisted)) (persisted, error) {
 	if err != nil {
 		return m.now, fmt.Errorf("remember: %w", err)
 	}
-	if err := replaceFile(m.path, append(b, '\n'), 0o600); err != nil {
+	if err := m.write(m.path, append(b, '\n')); err != nil {
 		return m.now, fmt.Errorf("remember: %w", err)
 	}
 	m.now = next

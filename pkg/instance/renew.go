@@ -27,6 +27,10 @@ const retryPause = 200 * time.Millisecond
 func (m *manager) leaseLoop(ctx context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	m.leaseRounds(ctx)
+}
+
+func (m *manager) leaseRounds(ctx context.Context) {
 	var newest *coordinationv1.Lease
 	failures := 0
 	for {
@@ -177,6 +181,10 @@ func (m *manager) enterAuthority(a ag.Authority, why string, sent time.Duration,
 func (m *manager) writeLeaseLoop(ctx context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	m.writeLeaseRounds(ctx)
+}
+
+func (m *manager) writeLeaseRounds(ctx context.Context) {
 	s := &localSession{m: m}
 	defer s.close()
 	for {

@@ -1,0 +1,186 @@
+//go:build linux
+
+package simulation
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
+)
+
+// checker holds the run against I1–I5.
+type checker struct {
+	c          *cluster
+	tableMade  bool
+	acked      map[int64]int // value → order of the promotion that acknowledged it
+	promotions int
+	violations []string
+	finished   bool
+	commits    int
+	lastAck    time.Duration
+	gap        time.Duration // longest between two acknowledgements since watched
+	gapAt      time.Duration
+	watched    bool
+	forcing    map[string]bool // replicas that a person forces now: losses are asked for
+	excused    int
+}
+
+func (k *checker) violation(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	k.c.w.fact("CHECK", "%s", text)
+	k.violations = append(k.violations, text)
+	k.done()
+}
+
+// acknowledged enters a commit that a client was told of; mu is held.
+func (k *checker) acknowledged(n *node, v int64) {
+	w := k.c.w
+	if k.acked == nil {
+		k.acked = map[int64]int{}
+	}
+	k.acked[v] = n.promoted
+	k.commits++
+	if k.watched {
+		if d := w.now() - k.lastAck; d > k.gap {
+			k.gap, k.gapAt = d, k.lastAck
+		}
+	}
+	k.lastAck = w.now()
+	for _, other := range k.c.nodes {
+		if other.promoted > n.promoted && !holds(other.disk)[v] {
+			k.violation("I1: %s acknowledged %d, which the newer primary %s lacks", n.name, v, other.name)
+		}
+	}
+}
+
+// promoted compares every acknowledged commit with the log of a new primary; mu is held.
+func (k *checker) promoted(s *server) {
+	k.promotions++
+	s.node.promoted = k.promotions
+	if len(k.acked) == 0 {
+		return
+	}
+	have := holds(s.node.disk)
+	missing := 0
+	example := int64(0)
+	for v := range k.acked {
+		if !have[v] {
+			missing++
+			example = max(example, v)
+			if k.forcing[s.node.name] {
+				delete(k.acked, v)
+			}
+		}
+	}
+	if missing == 0 {
+		return
+	}
+	if k.forcing[s.node.name] {
+		k.excused += missing
+		return
+	}
+	k.violation("I2: %s became PRIMARY without %d of %d acknowledged commits (%d)", s.node.name, missing, len(k.acked), example)
+}
+
+// holds lists the values that a volume holds, hardened.
+func holds(d *engine.Disk) map[int64]bool {
+	values := map[int64]bool{}
+	for _, db := range d.Databases {
+		if db.State.Name != database || db.Image == nil {
+			continue
+		}
+		table := engine.ObjectID(0)
+		for _, t := range db.Image.Tables {
+			if t.Def.Name != "t" {
+				continue
+			}
+			table = t.Def.ID
+			for _, r := range t.Rows {
+				values[r[0].Int64()] = true
+			}
+		}
+		for _, r := range db.Log {
+			for i := range r.Changes {
+				ch := &r.Changes[i]
+				switch {
+				case ch.Op == engine.OpCreateTable && ch.Table.Name == "t":
+					table = ch.Table.ID
+				case ch.Op == engine.OpInsert && ch.Object == table:
+					values[ch.Values[0].Int64()] = true
+				}
+			}
+		}
+	}
+	return values
+}
+
+// healed starts the watch for I3; mu is held.
+func (k *checker) healed() {
+	k.c.w.after(30*time.Second, k.lookForWritable)
+}
+
+// settled is for how long writes must have worked at the end of a run.
+const settled = 30 * time.Second
+
+func (k *checker) lookForWritable() {
+	w, p := k.c.w, k.c.faults.plan
+	if w.now() >= p.end && k.working() {
+		k.done()
+		return
+	}
+	if w.now() >= p.limit {
+		if why := k.stuck(); why != "" {
+			k.violation("I3: %s", why)
+		}
+		k.done()
+		return
+	}
+	w.after(5*time.Second, k.lookForWritable)
+}
+
+func (k *checker) done() {
+	if !k.finished {
+		k.finished = true
+		close(k.c.stopped)
+	}
+}
+
+// working tells whether clients write now and did so lately.
+func (k *checker) working() bool { return k.lastAck > 0 && k.c.w.now()-k.lastAck < 5*time.Second }
+
+// stuck says why a group that cannot be written is a dead end; "" when it is blocked for a true reason.
+func (k *checker) stuck() string {
+	if k.working() {
+		return ""
+	}
+	c := k.c
+	blocks := ""
+	if m := c.api.group.Status.Memory; m != nil {
+		for _, b := range m.Blocks {
+			blocks += fmt.Sprintf("; %s %s %s: %s", b.Rule, b.Reason, b.Replica, b.Message)
+			for _, n := range c.nodes {
+				if n.gone && (b.Replica == n.name || strings.Contains(b.Message, n.name)) {
+					return ""
+				}
+			}
+		}
+	}
+	roles := ""
+	gone := 0
+	for _, n := range c.nodes {
+		role := "down"
+		if n.server != nil && !n.server.dead {
+			role = n.server.role
+		}
+		if n.gone {
+			gone++
+		}
+		roles += " " + n.name + "=" + role
+	}
+	if p := c.primary(); p != nil && gone > 0 && (c.topology.k != nil || c.topology.require) {
+		return "" // it waits for secondaries, as the user wants
+	}
+	return fmt.Sprintf("not writable %s after all faults ended;%s%s", (c.w.now() - c.faults.plan.heal).Round(time.Second), roles, blocks)
+}

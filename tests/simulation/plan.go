@@ -1,0 +1,190 @@
+//go:build linux
+
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
+)
+
+// plan is all that a seed decides beforehand. What it decides later follows from the plan and the seed.
+type plan struct {
+	seed      uint64
+	topology  topology
+	readings  engine.Readings
+	timings   engine.Timings
+	colocated bool
+	hold      int32
+	threshold int32
+	faults    []fault
+	// heal is when the faults end, end when the run ends, limit when it must be writable (I3).
+	heal, end, limit time.Duration
+}
+
+// fault is one disturbance. With an aim it strikes delay after the nth event of that kind since at.
+type fault struct {
+	at     time.Duration
+	what   string
+	who    string
+	other  string
+	length time.Duration
+	aim    string
+	nth    int
+	delay  time.Duration
+}
+
+// String is one line of a schedule.
+func (f fault) String() string {
+	s := fmt.Sprintf("%6.1fs %s", f.at.Seconds(), f.what)
+	if f.who != "" {
+		s += " " + f.who
+	}
+	if f.other != "" {
+		s += " " + f.other
+	}
+	if f.length > 0 {
+		s += fmt.Sprintf(" for %s", f.length.Round(10*time.Millisecond))
+	}
+	if f.aim != "" {
+		s += fmt.Sprintf(", %s after %q no. %d", f.delay.Round(time.Microsecond), f.aim, f.nth)
+	}
+	return s
+}
+
+const (
+	quiet   = 60 * time.Second // before the first fault
+	healAt  = 450 * time.Second
+	endAt   = 600 * time.Second
+	limitAt = healAt + 300*time.Second
+)
+
+// resource changes the custom resource as the plan says.
+func (p plan) resource(g *v1alpha1.SQLServerAvailabilityGroup) {
+	g.Spec.AutomaticFailover.FailsafeHoldOffSeconds = p.hold
+	g.Spec.AutomaticFailover.FailoverThresholdSeconds = p.threshold
+}
+
+// newPlan draws a plan from a seed.
+func newPlan(seed uint64) plan {
+	r := rand.New(rand.NewPCG(seed, 0x5eed)) //nolint:gosec // a schedule, no secret
+	all := topologies()
+	p := plan{seed: seed, topology: all[seed%uint64(len(all))], heal: healAt, end: endAt, limit: limitAt, hold: 300, threshold: 30}
+	p.colocated = r.IntN(3) == 0
+	if r.IntN(2) == 0 {
+		p.hold, p.threshold = 40, 10
+	}
+	p.readings = drawReadings(r)
+	p.timings = engine.DefaultTimings()
+	if r.IntN(4) == 0 { // slow promotions
+		p.timings.PromotionMin, p.timings.PromotionMax = 3*time.Second, 12*time.Second
+		p.timings.Recovery = time.Duration(r.IntN(13)) * time.Second
+	}
+	p.faults = drawFaults(r, p)
+	return p
+}
+
+// drawReadings chooses among the readings of facts that nobody has confirmed (FG 11).
+func drawReadings(r *rand.Rand) engine.Readings {
+	coin := func() bool { return r.IntN(2) == 0 }
+	var x engine.Readings
+	if coin() {
+		return x
+	}
+	if coin() {
+		x.Planned = engine.PlannedSticky
+	}
+	if coin() {
+		x.JoinRole = engine.JoinResolving
+	}
+	x.SecondaryResolvesOnPrimaryLoss = coin()
+	x.AllReplicaRowsOnSecondary = coin()
+	x.LeaseUnlimitedUntilRenewed = coin()
+	x.ResolvingDatabasesRestoring = coin()
+	if coin() {
+		x.Latch41104 = 20 * time.Second
+	}
+	return x
+}
+
+// drawFaults makes a schedule.
+func drawFaults(r *rand.Rand, p plan) []fault {
+	n := len(p.topology.modes)
+	var faults []fault
+	add := func(f fault) { faults = append(faults, f) }
+	span := func(lo, hi time.Duration) time.Duration { return lo + time.Duration(r.Int64N(int64(hi-lo))) }
+	anyNode := func() string {
+		switch r.IntN(5) {
+		case 0, 1:
+			return "primary"
+		case 2:
+			return "holder"
+		}
+		return fmt.Sprintf("node:%d", r.IntN(n))
+	}
+	secondary := func() string { return fmt.Sprintf("secondary:%d", r.IntN(max(1, n-1))) }
+	aims := []string{"grant", "grant", "rule", "phase", "phase automatic", "role PRIMARY", "role RESOLVING", "record", "label"}
+	draw := func(at time.Duration) fault {
+		f := fault{at: at}
+		switch k := r.IntN(100); {
+		case k < 14:
+			f.what, f.who = "kill", anyNode()
+		case k < 20:
+			f.what, f.who, f.length = "poweroff", anyNode(), span(15*time.Second, 150*time.Second)
+		case k < 30:
+			f.what, f.who, f.length = "isolate", anyNode(), span(3*time.Second, 90*time.Second)
+		case k < 37:
+			f.what, f.who, f.length = "cut-control", anyNode(), span(5*time.Second, 120*time.Second)
+		case k < 43:
+			f.what, f.who, f.other, f.length = "cut-endpoint", anyNode(), secondary(), span(2*time.Second, 90*time.Second)
+		case k < 48:
+			f.what, f.who, f.other, f.length = "one-way", anyNode(), secondary(), span(2*time.Second, 60*time.Second)
+		case k < 54:
+			f.what, f.who, f.length = "freeze", anyNode(), span(time.Second, 45*time.Second)
+		case k < 57:
+			f.what, f.who, f.length = "freeze-sql", anyNode(), span(time.Second, 60*time.Second)
+		case k < 60:
+			f.what, f.who, f.length = "freeze-manager", anyNode(), span(time.Second, 60*time.Second)
+		case k < 65:
+			f.what, f.length = "freeze-controller", span(time.Second, 60*time.Second)
+		case k < 69:
+			f.what = "kill-controller"
+		case k < 74:
+			f.what, f.length = "api-away", span(2*time.Second, 90*time.Second)
+		case k < 80:
+			f.what, f.length = "api-chaos", span(10*time.Second, 90*time.Second)
+		case k < 86:
+			f.what, f.who = "reset", anyNode()
+		case k < 96:
+			f.what, f.who = "move", secondary()
+		default:
+			f.what, f.who, f.length = "cut-controller", "leader", span(5*time.Second, 60*time.Second)
+		}
+		return f
+	}
+	at := quiet
+	for at < p.heal-10*time.Second {
+		add(draw(at))
+		if r.IntN(2) == 0 { // an aimed one in its wake
+			f := draw(at)
+			f.aim, f.nth = aims[r.IntN(len(aims))], 1+r.IntN(3)
+			if r.IntN(3) > 0 {
+				f.delay = span(0, 60*time.Millisecond)
+			} else {
+				f.delay = span(0, 3*time.Second)
+			}
+			add(f)
+		}
+		if r.IntN(4) == 0 { // two at once
+			add(draw(at + span(0, 4*time.Second)))
+		}
+		at += span(8*time.Second, 90*time.Second)
+	}
+	if n > 1 && r.IntN(5) == 0 {
+		add(fault{at: span(quiet, p.heal), what: "never", who: anyNode()})
+	}
+	return faults
+}
