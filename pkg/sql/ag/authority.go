@@ -25,6 +25,9 @@ type Authority struct {
 	Unfenced []Grant `json:"unfenced,omitempty"`
 	// Stale replicas are neither answers nor candidates (R12).
 	Stale []string `json:"stale,omitempty"`
+	// GivenUp are promotions that were sent and given up: what of them may still be under way
+	// is ended with OFFLINE, and a sequence number above the primary's is explained by them.
+	GivenUp []GivenUp `json:"givenUp,omitempty"`
 	// LastPrimary is the last confirmed primary; MaybePrimary those in phase promoting since.
 	LastPrimary  string   `json:"lastPrimary,omitempty"`
 	MaybePrimary []string `json:"maybePrimary,omitempty"`
@@ -81,6 +84,21 @@ type Grant struct {
 	// Proven names the proof that this grant has ended, once somebody has had it: a fence
 	// that was proven stays proven.
 	Proven Proof `json:"proven,omitempty"`
+}
+
+// GivenUp is a promotion that was sent and given up before it was seen to end. It is
+// forgotten when its replica has caught up under a later primary, and no replica has a
+// number above that primary's.
+type GivenUp struct {
+	Epoch int64 `json:"epoch"`
+	Run   Run   `json:"run"`
+	// Before is its replica's sequence number before the promotion, Sequence the one it had
+	// when nothing was under way any more; 0 while that is not known.
+	Before   int64 `json:"before,omitempty"`
+	Sequence int64 `json:"sequence,omitempty"`
+	// Ended: no FAILOVER of it is under way any more; its run has ended, or OFFLINE succeeded
+	// on it after every FAILOVER of this grant had expired.
+	Ended bool `json:"ended,omitempty"`
 }
 
 // Proof that a grant has ended (R8, R9).
@@ -185,6 +203,7 @@ func (a Authority) Clone() Authority {
 	c.Rule.Set = append([]Member(nil), a.Rule.Set...)
 	c.Unfenced = append([]Grant(nil), a.Unfenced...)
 	c.Stale = append([]string(nil), a.Stale...)
+	c.GivenUp = append([]GivenUp(nil), a.GivenUp...)
 	c.MaybePrimary = append([]string(nil), a.MaybePrimary...)
 	c.Sequences = append([]ReplicaSequence(nil), a.Sequences...)
 	return c

@@ -114,6 +114,9 @@ const (
 	SymptomNotJoined        Symptom = "NotJoined"
 	SymptomUnreachable      Symptom = "Unreachable"
 	SymptomSeeding          Symptom = "Seeding" // on its way; nothing to do but wait
+	// SymptomAhead: its configuration is of a later promotion than the primary's, so that it
+	// does not follow it: a promotion that was given up took effect after all.
+	SymptomAhead Symptom = "Ahead"
 )
 
 // Rung of the recovery ladder (safety.md §7), in order.

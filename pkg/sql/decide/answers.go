@@ -55,6 +55,22 @@ func (v *view) answersOwnVolume(r *ag.Replica) refusal {
 // identity: the server that answered is this replica of this group, and its
 // configuration is not older than one that was recorded for it.
 func (v *view) identity(r *ag.Replica) refusal {
+	if x := v.itself(r); !x.none() {
+		return x
+	}
+	l := r.Local
+	switch {
+	case l.Sequence <= 0:
+		return refuse("R12", "it has no sequence number: its volume is blank")
+	case l.Sequence < v.recordedSequence(r.Name):
+		return refuse("R12", "its sequence number %d is below %d, which was recorded for it: its volume was restored",
+			l.Sequence, v.recordedSequence(r.Name))
+	}
+	return refusal{}
+}
+
+// itself: the server that answered is this replica of this group.
+func (v *view) itself(r *ag.Replica) refusal {
 	l := r.Local
 	switch {
 	case l.Role == ag.RoleNone:
@@ -63,11 +79,6 @@ func (v *view) identity(r *ag.Replica) refusal {
 		return refuse("R12", "the server that answers is called %s", l.ServerName)
 	case l.GroupID != "" && v.auth.GroupID != "" && !sameServer(l.GroupID, v.auth.GroupID):
 		return refuse("R12", "its group_id is not the recorded one")
-	case l.Sequence <= 0:
-		return refuse("R12", "it has no sequence number: its volume is blank")
-	case l.Sequence < v.recordedSequence(r.Name):
-		return refuse("R12", "its sequence number %d is below %d, which was recorded for it: its volume was restored",
-			l.Sequence, v.recordedSequence(r.Name))
 	}
 	return refusal{}
 }

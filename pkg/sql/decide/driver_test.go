@@ -133,7 +133,14 @@ func (w *world) execute(a ag.Action) *ag.Error {
 		if err != nil {
 			return err
 		}
-		s.latched, s.role = false, ag.RoleSecondary
+		if err := guard(s, a.Guard); err != nil {
+			return err
+		}
+		w.offline(s)
+		s.latched, s.role, s.cfg = false, ag.RoleNone, config{}
+		if !w.join(s) {
+			return &ag.Error{Kind: ag.ErrMsg, Number: 47106, Message: "the configuration did not arrive"}
+		}
 	case ag.SetRoleLabel:
 		if w.labelsOff {
 			return &ag.Error{Kind: ag.ErrAPI, Message: "denied by policy"}

@@ -138,16 +138,25 @@ func (v *view) lastIsBack() bool {
 	return isPrimary(last) && len(v.auth.MaybePrimary) == 0 && !runOf(last).Zero() && len(v.primaries()) == 1
 }
 
+// offlinePatience is how long a promotion waits for OFFLINE on an earlier target whose time
+// is over: it makes things tidier, and no safer.
+const offlinePatience = 60 * second
+
 // offlineTried ends a FAILOVER that may still be under way on a target that was given up.
 func (v *view) offlineTried(d *draft, op *ag.Operation, fences []fence) bool {
 	for i, f := range fences {
 		r := v.snap.Find(f.grant.Run.Replica)
-		if f.proof != ag.ProofNone || !f.grant.Promoted || f.grant.Offline || !certainlyRun(r, f.grant.Run) || !notPrimary(r) ||
-			v.since(v.sighting(f.grant.Epoch).Seen) < v.statementsExpired() {
+		if f.proof != ag.ProofNone && (f.proof != ag.ProofTime || v.inPhase() > offlinePatience) || !f.grant.Promoted || f.grant.Offline ||
+			!certainlyRun(r, f.grant.Run) || !notPrimary(r) || v.since(v.sighting(f.grant.Epoch).Seen) < v.statementsExpired() {
 			continue
 		}
 		next := v.auth.Clone()
 		next.Unfenced[i].Offline = true
+		for j := range next.GivenUp {
+			if next.GivenUp[j].Epoch == f.grant.Epoch {
+				next.GivenUp[j].Ended = true
+			}
+		}
 		next.Operation = v.step(op, op.Phase, "%s is offline: no FAILOVER is under way there", r.Name)
 		d.do(ag.TakeOffline{Replica: r.Name, Why: "its promotion was given up", Guard: ag.Guard{PodUID: r.Pod.UID}})
 		d.do(ag.Swap{Next: next, Why: r.Name + " is offline: no FAILOVER is under way there"})

@@ -42,6 +42,10 @@ func (v *view) grant(g grant) ag.Authority {
 			e.Proven = ag.ProofTime
 		}
 		next.Unfenced = append(next.Unfenced, e)
+		if promoted {
+			next.GivenUp = append(withoutGivenUp(next.GivenUp, prev.Replica), ag.GivenUp{Epoch: v.auth.Epoch, Run: prev,
+				Before: v.recordedSequence(prev.Replica), Ended: g.previous == ag.ProofDeath})
+		}
 	}
 	if !g.planned {
 		for _, name := range append([]string{v.auth.LastPrimary}, v.auth.MaybePrimary...) {

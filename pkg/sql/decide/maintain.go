@@ -42,12 +42,17 @@ func ruleRecord(v *view, d *draft) bool {
 			next.Stale = less(next.Stale, r.Name)
 			note(r.Name + " has caught up")
 		}
+		next.Sequences = reachedNumber(next.Sequences, r)
 		for j := range next.Rule.Set {
 			if m := &next.Rule.Set[j]; m.Replica == r.Name && m.PVCUID != r.Pod.PVCUID && r.Pod.PVCUID != "" {
 				m.PVCUID = r.Pod.PVCUID
 				note("the volume of " + r.Name)
 			}
 		}
+	}
+	var settled bool
+	if next.GivenUp, settled = v.settleGivenUp(p, next.GivenUp); settled {
+		note("promotions that were given up")
 	}
 	next.Unfenced = nil
 	for _, f := range v.fences() {
@@ -69,13 +74,26 @@ func ruleRecord(v *view, d *draft) bool {
 // caughtUp: the primary has seen every copy of this synchronous replica SYNCHRONIZED
 // under itself.
 func (v *view) caughtUp(r *ag.Replica) bool {
-	if r.Mode != ag.ModeSynchronous || !reached(r) || r.Local.Role != ag.RoleSecondary || !v.identity(r).none() {
+	if r.Mode != ag.ModeSynchronous || !reached(r) || r.Local.Role != ag.RoleSecondary || !v.itself(r).none() || r.Local.Sequence <= 0 {
 		return false
 	}
 	if r.Remote != nil && len(r.Remote.Databases) == 0 && len(v.pol.Databases) > 0 {
 		return false
 	}
 	return v.notSynchronized(r).none()
+}
+
+// reachedNumber lowers what is recorded for a replica that follows the primary in step:
+// with what the primary has seen of it, a higher number of its past, which it had from
+// another configuration, says nothing any more.
+func reachedNumber(list []ag.ReplicaSequence, r *ag.Replica) []ag.ReplicaSequence {
+	out := append([]ag.ReplicaSequence(nil), list...)
+	for i := range out {
+		if out[i].Replica == r.Name && r.Local.Sequence > 0 {
+			out[i].Sequence = r.Local.Sequence
+		}
+	}
+	return out
 }
 
 // ruleEndpoints opens endpoints again that were left stopped, once the primary is

@@ -116,6 +116,8 @@ type world struct {
 	refuseAll  bool // every FAILOVER answers 41142
 	// promoteAlone: a promotion is no configuration commit to a majority (safety fact 2 false).
 	promoteAlone bool
+	// joinResolving: after JOIN the role is RESOLVING (FG 11 no. 33).
+	joinResolving bool
 	// beforeOffline happens between a swap and the OFFLINE behind it.
 	beforeOffline func(*server)
 	promoteErr    *ag.Error
@@ -355,6 +357,20 @@ func (w *world) commitConfig(p *server, change func(*config), promotion bool) bo
 	return true
 }
 
+// join is JOIN: the configuration comes from a PRIMARY that reaches the newcomer (FG 1.5).
+func (w *world) join(s *server) bool {
+	for _, p := range w.servers {
+		if p != s && p.role == ag.RolePrimary && w.connected(p, s) {
+			s.role, s.cfg, s.primary = ag.RoleSecondary, p.cfg.clone(), p.name
+			if w.joinResolving {
+				s.role = ag.RoleResolving
+			}
+			return true
+		}
+	}
+	return false
+}
+
 // step is one beat of everything but the controller.
 func (w *world) step() {
 	w.now += beat
@@ -403,6 +419,9 @@ func (w *world) serverBeat(s *server) {
 	if !w.alive(s) || s.frozen {
 		return
 	}
+	if s.role == ag.RoleNone {
+		w.join(s) // the setup's part of the way back
+	}
 	if s.becoming > 0 && w.now >= s.becoming {
 		w.becomePrimary(s)
 	}
@@ -423,6 +442,9 @@ func (w *world) becomePrimary(s *server) {
 		return
 	}
 	s.becoming = 0
+	if w.policy.External && !w.noLease && w.now > s.leaseEnd {
+		return // its write lease ended while it waited: it acknowledges nothing as PRIMARY (FG 5.5)
+	}
 	s.role = ag.RolePrimary
 	w.promotions++
 	s.order = w.promotions

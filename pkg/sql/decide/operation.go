@@ -74,9 +74,11 @@ func (v *view) finish(d *draft, op *ag.Operation, t *ag.Replica) bool {
 	next := v.confirmed(t)
 	done, result := "done", v.doneResult(op, t.Name)
 	if op.Aborted != "" {
-		result = v.failedResult(op, op.Aborted)
 		if t.Name == op.From {
 			done = "aborted"
+		}
+		if q := v.in.Request; q == nil || q.ID != op.RequestID || q.Target != t.Name {
+			result = v.failedResult(op, op.Aborted)
 		}
 	}
 	next.Operation = nil
@@ -91,6 +93,7 @@ func (v *view) confirmed(t *ag.Replica) ag.Authority {
 	next := v.auth.Clone()
 	next.LastPrimary, next.MaybePrimary = t.Name, nil
 	next.Stale = less(next.Stale, t.Name)
+	next.GivenUp = withoutGivenUp(next.GivenUp, t.Name)
 	next.Sequences = v.sequences()
 	return next
 }

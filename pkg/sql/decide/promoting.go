@@ -18,6 +18,8 @@ func (v *view) promoting(d *draft, op *ag.Operation) bool {
 		return v.giveBack(d, op, t)
 	case v.dead(v.auth.Holder) != "":
 		return v.failAway(d, op, "the target's run has ended: "+v.dead(v.auth.Holder), ag.ProofDeath)
+	case v.endGivenUp(d): // an earlier target that is back must not take the votes
+		return true
 	case v.inPhase() < v.statementsExpired():
 		d.wait(v.statementsExpired()-v.inPhase(), "%s to become PRIMARY", v.auth.Holder.Replica)
 		return true
@@ -171,7 +173,7 @@ func (v *view) nominateAfter(d *draft, op *ag.Operation, b ballot, why string, p
 	to := v.snap.Find(b.winner)
 	next := v.grant(grant{to: to, previous: proof, planned: proof == ag.ProofRefused})
 	if v.knobs.without("R21") {
-		next.Unfenced = nil
+		next.Unfenced, next.GivenUp = nil, nil
 	}
 	next.Operation = v.step(op, ag.PhaseFencing, "%s; %s nominated", why, to.Name)
 	next.Operation.Aborted, next.Operation.Target = why, to.Name

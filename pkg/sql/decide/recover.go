@@ -7,41 +7,6 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 )
 
-// step of the way back: what is done, and how long its effect is awaited.
-type ladderStep struct {
-	rung  ag.Rung
-	pause time.Duration
-}
-
-const (
-	// endpointOneAfter and bothAfter: FG 4.7, the ladder of the field reports.
-	endpointOneAfter = 15 * second
-	settleTime       = 5 * second
-	// bothFirst, doubling up to bothMost, for bothRounds rounds.
-	bothFirst  = 30 * second
-	bothMost   = 10 * time.Minute
-	bothRounds = 5
-	// formerPrimaryWait: a former primary that is told SET (ROLE = SECONDARY) while the new
-	// primary is only seconds old latches Msg 41104 (FG 4.7).
-	formerPrimaryWait = 10 * second
-)
-
-// ladder is the way back of one replica, step by step (safety.md §7, FG 4.7): re-seat,
-// its endpoint, then OFFLINE and both endpoints at most five times, then rejoin.
-func ladder() []ladderStep {
-	steps := []ladderStep{
-		{ag.RungReseat, endpointOneAfter},
-		{ag.RungEndpointOne, settleTime},
-		{ag.RungReseat, endpointOneAfter - settleTime},
-	}
-	pause := bothFirst
-	for range bothRounds {
-		steps = append(steps, ladderStep{ag.RungOffline, settleTime}, ladderStep{ag.RungBoth, settleTime}, ladderStep{ag.RungReseat, pause})
-		pause = min(2*pause, bothMost)
-	}
-	return append(steps, ladderStep{ag.RungRejoin, settleTime}, ladderStep{ag.RungReseat, time.Minute})
-}
-
 // ruleRecover looks at every replica but the primary: a healthy one loses its entry, a
 // sick one gets one, and one of them is helped one step.
 func ruleRecover(v *view, d *draft) bool {
@@ -77,6 +42,9 @@ func (v *view) diagnoseAll(d *draft) {
 			d.event(ag.EventNormal, ag.EventRecovered, "%s is back", r.Name)
 		case s == ag.SymptomNone || !known:
 		case old != nil:
+			if s == ag.SymptomAhead && old.Symptom != s {
+				old.Attempts, old.Rung = 0, ag.RungWait // another illness, another ladder
+			}
 			old.Symptom = s
 			next = append(next, *old)
 			d.find(r.Name, s, "%s", symptomText(s))
@@ -113,6 +81,8 @@ func (v *view) symptom(r *ag.Replica) (ag.Symptom, bool) {
 		return ag.SymptomNone, true // to be joined: the bootstrap's
 	case r.Local.Role == ag.RolePrimary:
 		return ag.SymptomNone, false // ruleTwoPrimaries
+	case v.ahead(r, p):
+		return ag.SymptomAhead, true
 	case r.Local.Role == ag.RoleResolving:
 		return ag.SymptomResolving, true
 	}
@@ -143,6 +113,8 @@ func symptomText(s ag.Symptom) string {
 		return "it is not synchronizing"
 	case ag.SymptomSuspended:
 		return "a database of it is suspended"
+	case ag.SymptomAhead:
+		return "its configuration is of a later promotion than the primary's, and it does not follow"
 	case ag.SymptomNone, ag.SymptomStalePrimary, ag.SymptomNotJoined, ag.SymptomUnreachable, ag.SymptomSeeding:
 	}
 	return string(s)
@@ -176,7 +148,7 @@ func (v *view) help(d *draft, p *ag.Replica, rec *ag.Recovery) bool {
 		d.wait(left, "the turn of %s", r.Name)
 		return false
 	}
-	steps := ladder()
+	steps := ladder(rec.Symptom)
 	n := int(max(rec.Attempts, 0))
 	if n > 0 && n <= len(steps) {
 		if left := steps[n-1].pause - elapsed(rec.LastAttemptAt, v.now); left > 0 {
@@ -184,8 +156,19 @@ func (v *view) help(d *draft, p *ag.Replica, rec *ag.Recovery) bool {
 			return false
 		}
 	}
-	if n < len(steps) && steps[n].rung == ag.RungRejoin && !v.mayRejoin(r) {
+	if n < len(steps) && steps[n].rung == ag.RungRejoin && !v.rejoinHelps(r, p) {
 		n = len(steps)
+	}
+	if n < len(steps) && steps[n].rung == ag.RungRejoin {
+		if x := v.mayRejoin(r, p); !x.none() {
+			rec.Rung = ag.RungBlocked
+			d.block(ag.ReasonAttemptsUsedUp, x.rule, r.Name, "%s, and it is not rejoined: %s", symptomText(rec.Symptom), x.why)
+			return false
+		}
+		if other := v.rejoining(d, r.Name); other != "" {
+			d.wait(settleTime, "%s to be back before %s is rejoined", other, r.Name)
+			return false
+		}
 	}
 	if n >= len(steps) {
 		rec.Rung = ag.RungBlocked
@@ -276,19 +259,47 @@ func (v *view) climb(d *draft, p, r *ag.Replica, rec *ag.Recovery, s ladderStep)
 	return true
 }
 
-// mayRejoin: DROP and JOIN discard the replica's knowledge of the group, so that the
-// others must be able to do without it (I4).
-func (v *view) mayRejoin(r *ag.Replica) bool {
-	if r.Mode != ag.ModeSynchronous {
-		return true
+// mayRejoin is why DROP and JOIN are not done on this replica, or nothing. They discard
+// its knowledge of the group, and where the log chain does not allow to go on from it, its
+// copy (FG 1.7): another one must be proven complete (I4). That is the primary's, unless it
+// was forced to its place, or a configuration that nothing of ours explains says otherwise.
+func (v *view) mayRejoin(r, p *ag.Replica) refusal {
+	h := v.in.Memory.History
+	switch {
+	case len(h) > 0 && h[0].Kind == changeKind(ag.OperationForced) && r.Mode == ag.ModeSynchronous && !v.anotherComplete(r):
+		return refuse("", "%s was forced to primary and its copy is not proven complete: what is only on %s would be lost", p.Name, r.Name)
+	case v.ahead(r, p) && !v.explained(r):
+		return refuse("", "no promotion of the record explains its configuration (sequence number %d, the primary's %d): it may have been promoted by hand, and hold what the primary does not",
+			r.Local.Sequence, p.Local.Sequence)
 	}
-	n := 0
-	for i := range v.snap.Replicas {
-		if o := &v.snap.Replicas[i]; o.Name != r.Name && v.caughtUp(o) {
-			n++
+	return refusal{}
+}
+
+// rejoinHelps: the replica's knowledge of the group may be what is wrong. Where merely the
+// network between the two is, JOIN would fail as well, and leave a replica that no longer
+// counts as an answer.
+func (v *view) rejoinHelps(r, p *ag.Replica) bool {
+	return r.Local.Role == ag.RoleResolving || v.ahead(r, p) || r.Remote != nil && r.Remote.Connected
+}
+
+// rejoining names another replica that was rejoined a moment ago and is not back: one at a time.
+func (v *view) rejoining(d *draft, but string) string {
+	for _, rec := range d.d.Memory.Recoveries {
+		if rec.Replica != but && rec.Rung == ag.RungRejoin && elapsed(rec.LastAttemptAt, v.now) < rejoinPatience {
+			return rec.Replica
 		}
 	}
-	return n >= 1 && !contains(v.auth.Stale, r.Name)
+	return ""
+}
+
+// anotherComplete: a third replica is in step with the primary.
+func (v *view) anotherComplete(r *ag.Replica) bool {
+	for i := range v.snap.Replicas {
+		if o := &v.snap.Replicas[i]; o.Name != r.Name && v.caughtUp(o) {
+			return true
+		}
+	}
+	return false
 }
 
 func suspendedText(r *ag.Replica) string {

@@ -19,6 +19,7 @@ func chain() []rule {
 		{"request", ruleRequest},
 		{"handover", ruleHandover},
 		{"primary", rulePrimary},
+		{"given up", ruleGivenUp},
 		{"failback", ruleFailback},
 		{"recover", ruleRecover},
 	}
