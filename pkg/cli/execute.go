@@ -36,6 +36,9 @@ func Execute(ctx context.Context, root *cobra.Command, s *iostreams.IOStreams, a
 	if code == exit.Unexpected && strings.HasPrefix(err.Error(), "unknown command") {
 		code = exit.Usage
 	}
+	if exit.IsSilent(err) {
+		return code
+	}
 	fmt.Fprintf(s.ErrOut, "%s %s\n", iostreams.Paint(s.ColorErr(), iostreams.StyleRed, "error:"), err)
 	var e *exit.Error
 	if errors.As(err, &e) && e.Hint != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/check"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/completion"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/create"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
@@ -20,9 +21,11 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/logs"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/rights"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/skew"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/sqlcmd"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/status"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/uninstall"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/upgrade"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/versioncmd"
 )
 
@@ -88,7 +91,12 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 				return exit.Errorf(exit.Usage, "use auto, always or never", "unknown colour mode %q", color)
 			}
 			if before != nil {
-				return before(c, args)
+				if err := before(c, args); err != nil {
+					return err
+				}
+			}
+			if writes(group, c) {
+				return skew.Gate(c.Context(), f, s)
 			}
 			return nil
 		}
@@ -104,7 +112,9 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 	)
 	root.AddCommand(
 		plugin(install.New(f, s), groupOperator),
+		plugin(upgrade.New(f, s), groupOperator),
 		plugin(uninstall.New(f, s), groupOperator),
+		plugin(check.New(f, s), groupOperator),
 		plugin(versioncmd.New(f, s), groupOperator),
 		plugin(create.New(f, s), groupCreate),
 		plugin(status.New(f, s), groupSee),
@@ -118,6 +128,17 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 	root.AddCommand(shell)
 	root.SetHelpCommandGroupID(groupShell)
 	return root
+}
+
+// writes tells whether a verb sends orders to the operator, so that their versions
+// must fit. A dry run on the client's side needs no cluster and asks none.
+func writes(group string, c *cobra.Command) bool {
+	switch group {
+	case groupOperator, groupSee, groupData, groupShell:
+		return false
+	}
+	dry := c.Flag("dry-run")
+	return c.Runnable() && (dry == nil || dry.Value.String() == "" || dry.Value.String() == "false")
 }
 
 // DisplayName is "kubectl mssql" when kubectl started us, else the file's own name.

@@ -2,12 +2,18 @@ package manifests
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +30,10 @@ const (
 
 // Applied is one object with its result.
 type Applied struct {
+	// Object as the API server answered it.
 	Object *unstructured.Unstructured
+	// Before is the object as it was; nil when there was none.
+	Before *unstructured.Unstructured
 	Result Result
 }
 
@@ -69,11 +78,11 @@ func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstruc
 
 func applyOne(ctx context.Context, c client.Client, u *unstructured.Unstructured, o ApplyOptions) (Applied, error) {
 	what := Describe(u)
-	before := u.DeepCopy()
-	before.Object = map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}
+	before := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(u), before)
-	existed := err == nil
-	if err != nil && !apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) {
+		before = nil
+	} else if err != nil {
 		return Applied{}, fmt.Errorf("read %s: %w", what, err)
 	}
 	opts := []client.ApplyOption{client.FieldOwner(FieldManager)}
@@ -92,12 +101,67 @@ func applyOne(ctx context.Context, c client.Client, u *unstructured.Unstructured
 	}
 	result := Configured
 	switch {
-	case !existed:
+	case before == nil:
 		result = Created
-	case sent.GetResourceVersion() == before.GetResourceVersion():
+	case same(before, sent, o.DryRun):
 		result = Unchanged
 	}
-	return Applied{Object: sent, Result: result}, nil
+	return Applied{Object: sent, Before: before, Result: result}, nil
+}
+
+// same tells whether applying changed nothing. The version tells it, but for a dry
+// run, which keeps the version whatever it would change.
+func same(before, after *unstructured.Unstructured, dryRun bool) bool {
+	if !dryRun {
+		return after.GetResourceVersion() == before.GetResourceVersion()
+	}
+	return equality.Semantic.DeepEqual(Bare(before).Object, Bare(after).Object)
+}
+
+// Bare is a copy without what the API server keeps of its own: versions, owners of
+// fields, status. Two of them compare by what people have written.
+func Bare(u *unstructured.Unstructured) *unstructured.Unstructured {
+	c := u.DeepCopy()
+	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"} {
+		unstructured.RemoveNestedField(c.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(c.Object, "metadata", "annotations", "deployment.kubernetes.io/revision")
+	unstructured.RemoveNestedField(c.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+	if len(c.GetAnnotations()) == 0 {
+		unstructured.RemoveNestedField(c.Object, "metadata", "annotations")
+	}
+	unstructured.RemoveNestedField(c.Object, "status")
+	return c
+}
+
+// Conflict is one field that somebody else owns.
+type Conflict struct {
+	Manager, Field string
+}
+
+var managerName = regexp.MustCompile(`^conflict with "([^"]+)"`)
+
+// Conflicts lists the owners named by a refused server-side apply, sorted.
+func Conflicts(err error) []Conflict {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var out []Conflict
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type != metav1.CauseTypeFieldManagerConflict {
+			continue
+		}
+		manager := cause.Message
+		if m := managerName.FindStringSubmatch(cause.Message); m != nil {
+			manager = m[1]
+		}
+		out = append(out, Conflict{Manager: manager, Field: strings.TrimPrefix(cause.Field, ".")})
+	}
+	slices.SortFunc(out, func(a, b Conflict) int {
+		return strings.Compare(a.Manager+"\x00"+a.Field, b.Manager+"\x00"+b.Field)
+	})
+	return slices.Compact(out)
 }
 
 // Describe names an object for people: "Deployment mssql-system/kubectl-mssql-controller".
@@ -118,18 +182,23 @@ func waitEstablished(ctx context.Context, c client.Client, objects []*unstructur
 			if err := c.Get(ctx, client.ObjectKey{Name: u.GetName()}, &crd); err != nil {
 				return false, client.IgnoreNotFound(err)
 			}
-			for _, cond := range crd.Status.Conditions {
-				if cond.Type == apiextensionsv1.Established && cond.Status == apiextensionsv1.ConditionTrue {
-					return true, nil
-				}
-			}
-			return false, nil
+			return Established(&crd), nil
 		})
 		if err != nil {
 			return fmt.Errorf("wait until the API server serves %s: %w", u.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// Established tells whether the API server serves the kind.
+func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, cond := range crd.Status.Conditions {
+		if cond.Type == apiextensionsv1.Established {
+			return cond.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
 }
 
 // NoSuchKind tells whether the cluster does not know our kinds.

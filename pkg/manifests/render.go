@@ -7,11 +7,11 @@ import (
 	"bytes"
 	"embed"
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -48,15 +48,25 @@ func Render(o Options) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	objects := append([]*unstructured.Unstructured{ns}, crds...)
-	rest := []runtime.Object{serviceAccount(o)}
+	settings, err := settingsObject(o)
+	if err != nil {
+		return nil, err
+	}
+	rest := []runtime.Object{settings, serviceAccount(o)}
 	rest = append(rest, roles(o)...)
 	rest = append(rest, deployment(o), podDisruptionBudget(o))
+	if o.NetworkPolicy {
+		rest = append(rest, networkPolicy(o))
+	}
 	for _, obj := range rest {
 		u, err := toUnstructured(obj)
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, u)
+	}
+	if err := applyPatches(objects, o.Patches); err != nil {
+		return nil, fmt.Errorf("render the installation: %w", err)
 	}
 	return objects, nil
 }
@@ -128,8 +138,15 @@ func selector() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "kubectl-mssql", "app.kubernetes.io/component": "controller"}
 }
 
+// owned are the labels of what belongs to one installation alone.
+func owned(o Options) map[string]string {
+	l := labels()
+	l[LabelInstallation] = o.Namespace
+	return l
+}
+
 func objectMeta(o Options, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: o.Namespace, Labels: labels()}
+	return metav1.ObjectMeta{Name: name, Namespace: o.Namespace, Labels: owned(o)}
 }
 
 func namespace(o Options) *corev1.Namespace {
@@ -156,18 +173,18 @@ func roles(o Options) []runtime.Object {
 	clusterRole := func(name string, rules []rule) *rbacv1.ClusterRole {
 		return &rbacv1.ClusterRole{
 			TypeMeta:   metav1.TypeMeta{APIVersion: group + "/v1", Kind: "ClusterRole"},
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels()}, Rules: policyRules(rules),
+			ObjectMeta: metav1.ObjectMeta{Name: o.clusterName(name), Labels: owned(o)}, Rules: policyRules(rules),
 		}
 	}
 	clusterBinding := func(name string) *rbacv1.ClusterRoleBinding {
 		return &rbacv1.ClusterRoleBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: group + "/v1", Kind: "ClusterRoleBinding"},
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels()},
-			RoleRef:    rbacv1.RoleRef{APIGroup: group, Kind: "ClusterRole", Name: name}, Subjects: subject,
+			ObjectMeta: metav1.ObjectMeta{Name: o.clusterName(name), Labels: owned(o)},
+			RoleRef:    rbacv1.RoleRef{APIGroup: group, Kind: "ClusterRole", Name: o.clusterName(name)}, Subjects: subject,
 		}
 	}
 	role := func(ns, name string, rules []rule) []runtime.Object {
-		meta := metav1.ObjectMeta{Name: name, Namespace: ns, Labels: labels()}
+		meta := metav1.ObjectMeta{Name: name, Namespace: ns, Labels: owned(o)}
 		return []runtime.Object{
 			&rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: group + "/v1", Kind: "Role"}, ObjectMeta: meta, Rules: policyRules(rules)},
 			&rbacv1.RoleBinding{
@@ -181,10 +198,8 @@ func roles(o Options) []runtime.Object {
 	if len(o.WatchNamespaces) == 0 {
 		return append(out, clusterRole(Name, namespacedRules()), clusterBinding(Name))
 	}
-	watched := slices.Clone(o.WatchNamespaces)
-	slices.Sort(watched)
-	for _, ns := range slices.Compact(watched) {
-		out = append(out, role(ns, Name, namespacedRules())...)
+	for _, ns := range o.watched() {
+		out = append(out, role(ns, o.clusterName(Name), namespacedRules())...)
 	}
 	return out
 }
@@ -195,7 +210,7 @@ func deployment(o Options) *appsv1.Deployment {
 		args = append(args, "--operator-image-pull-policy="+string(o.ImagePullPolicy))
 	}
 	if len(o.WatchNamespaces) > 0 {
-		args = append(args, "--watch-namespaces="+strings.Join(o.WatchNamespaces, ","))
+		args = append(args, "--watch-namespaces="+strings.Join(o.watched(), ","))
 	}
 	var pullSecrets []corev1.LocalObjectReference
 	for _, s := range o.ImagePullSecrets {
@@ -270,6 +285,27 @@ func podDisruptionBudget(o Options) *policyv1.PodDisruptionBudget {
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: &one,
 			Selector:       &metav1.LabelSelector{MatchLabels: selector()},
+		},
+	}
+}
+
+// networkPolicy lets the kubelet's checks and whoever gathers metrics in, and nobody
+// else. What the controllers call (API server, servers, instance managers) stays open.
+func networkPolicy(o Options) *networkingv1.NetworkPolicy {
+	tcp := corev1.ProtocolTCP
+	port := func(name string) networkingv1.NetworkPolicyPort {
+		p := intstr.FromString(name)
+		return networkingv1.NetworkPolicyPort{Protocol: &tcp, Port: &p}
+	}
+	return &networkingv1.NetworkPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"},
+		ObjectMeta: objectMeta(o, Name),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: selector()},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{
+				Ports: []networkingv1.NetworkPolicyPort{port("health"), port("metrics")},
+			}},
 		},
 	}
 }

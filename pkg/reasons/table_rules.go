@@ -40,11 +40,6 @@ func rules() []Entry {
 	return out
 }
 
-// checks of `kubectl mssql check`.
-func checks() []Entry {
-	return []Entry{}
-}
-
 // plugin: what the plugin itself could not do.
 func plugin() []Entry {
 	return []Entry{

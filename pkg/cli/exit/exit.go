@@ -56,6 +56,19 @@ func With(code Code, hint string, err error) error {
 	return &Error{Code: code, Err: err, Hint: hint}
 }
 
+// Silent ends with a code and prints nothing: what there is to say is said already.
+func Silent(code Code) error {
+	if code == OK {
+		return nil
+	}
+	return &Error{Code: code, Err: errSilent}
+}
+
+var errSilent = errors.New("")
+
+// IsSilent tells whether an error has nothing to say.
+func IsSilent(err error) bool { return errors.Is(err, errSilent) }
+
 // Of maps any error to its exit code.
 func Of(err error) Code {
 	var e *Error

@@ -52,6 +52,9 @@ type Rule struct {
 	Scope           Scope
 	// Optional permissions cost one line of the output when they are missing.
 	Optional bool
+	// At puts the permission into another ready-made role than that of its verb; empty
+	// for the verb's own. It keeps Secrets out of the roles that only look.
+	At Level
 }
 
 // Name is the resource as kubectl writes it: "pods/log", "deployments.apps".
@@ -142,11 +145,8 @@ func Union(scope Scope, levels ...Level) []Rule {
 	type key struct{ group, resource string }
 	found := map[key]map[string]bool{}
 	for _, n := range table() {
-		if !slices.Contains(levels, n.Level) {
-			continue
-		}
 		for _, r := range n.Rules {
-			if r.Scope != scope {
+			if r.Scope != scope || !slices.Contains(levels, cmp.Or(r.At, n.Level)) {
 				continue
 			}
 			k := key{r.Group, r.Resource}
@@ -184,6 +184,12 @@ func rule(why, group, resource string, scope Scope, verbs ...string) Rule {
 
 func optional(r Rule) Rule {
 	r.Optional = true
+	return r
+}
+
+// only puts a permission into the ready-made role of another level.
+func only(l Level, r Rule) Rule {
+	r.At = l
 	return r
 }
 

@@ -1,15 +1,26 @@
 package rights
 
-import api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+import (
+	"slices"
+
+	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+)
 
 // table holds every verb. A new verb adds its row here; tests/cli fails without it,
 // and fails when the verb sends what its row does not hold.
 func table() map[string]Need {
 	return map[string]Need{
-		"install":   {Level: Install, Rules: installRules("create", "patch")},
-		"uninstall": {Level: Install, Rules: append(usersOfCRDs(), installRules("delete")...)},
+		"install":   {Level: Install, Rules: append(installRules("create", "patch"), preflight()...)},
+		"upgrade":   {Level: Install, Rules: append(installRules("create", "patch", "list", "delete"), optional(rule("say what was told about a controller that does not start", "", "events", InCluster, "list")))},
+		"uninstall": {Level: Install, Rules: append(usersOfCRDs(), installRules("list", "delete")...)},
+		"check":     {Level: View, Rules: append(preflight(), checkRules()...)},
 		"version": {Level: View, Rules: []Rule{
-			optional(rule("find operators and their versions", apps, "deployments", InCluster, "list")),
+			optional(rule("find operators and their versions", apps, "deployments", InCluster, "get", "list")),
+			optional(rule("read with what options they were installed", "", "configmaps", InCluster, "get")),
+			optional(rule("read the stored versions", "apiextensions.k8s.io", "customresourcedefinitions", InCluster, "get")),
+			optional(rule("the build of each group's servers", api.Group, groups, InCluster, "list")),
+			optional(rule("the build of each instance's server", api.Group, instances, InCluster, "list")),
+			optional(rule("the versions of the instance managers", "", "pods", InCluster, "list")),
 		}},
 		"create ag": {Level: Operate, Rules: []Rule{
 			rule("create the group", api.Group, groups, InNamespace, "create"),
@@ -46,26 +57,18 @@ func table() map[string]Need {
 	}
 }
 
-func usersOfCRDs() []Rule {
-	return []Rule{
-		rule("say which groups would run without the operator", api.Group, groups, InCluster, "list"),
-		rule("say which instances would run without the operator", api.Group, instances, InCluster, "list"),
-	}
-}
-
 // installRules cover the kinds of manifests.Render. Roles can only be granted by
 // somebody who has what they grant, so in practice this is cluster-admin.
 func installRules(writes ...string) []Rule {
-	verbs := writes
-	if writes[0] != "delete" {
-		verbs = append([]string{"get"}, writes...)
-	}
+	verbs := append([]string{"get"}, writes...)
 	what := "apply"
-	if writes[0] == "delete" {
+	removes := !slices.Contains(writes, "create")
+	if removes {
 		what = "remove"
 	}
 	all := []Rule{
 		rule(what+" the resource definitions", "apiextensions.k8s.io", "customresourcedefinitions", InCluster, verbs...),
+		rule(what+" the record of the installation's options", "", "configmaps", InCluster, verbs...),
 		rule(what+" the operator's account", "", "serviceaccounts", InCluster, verbs...),
 		rule(what+" the operator's roles", rbac, "clusterroles", InCluster, verbs...),
 		rule(what+" the operator's bindings", rbac, "clusterrolebindings", InCluster, verbs...),
@@ -73,10 +76,50 @@ func installRules(writes ...string) []Rule {
 		rule(what+" the bindings of the operator's namespace", rbac, "rolebindings", InCluster, verbs...),
 		rule(what+" the operator", apps, "deployments", InCluster, verbs...),
 		rule(what+" the operator's disruption budget", "policy", "poddisruptionbudgets", InCluster, verbs...),
+		optional(rule(what+" the operator's network policy, with --network-policy", "networking.k8s.io", "networkpolicies", InCluster, verbs...)),
 	}
-	if writes[0] == "delete" {
+	if removes {
 		return all
 	}
-	return append([]Rule{rule("apply the operator's namespace", "", "namespaces", InCluster, verbs...)},
+	return append([]Rule{rule("apply the operator's namespace", "", "namespaces", InCluster, "get", "create", "patch")},
 		append(all, optional(rule("say why a controller does not start", "", "pods", InCluster, "list")))...)
+}
+
+// preflight is what check --pre, and install before it begins, look at.
+func preflight() []Rule {
+	return []Rule{
+		rule("ask whether you may install; everybody may ask", "authorization.k8s.io", "selfsubjectaccessreviews", InCluster, "create"),
+		optional(rule("find nodes that can run SQL Server", "", "nodes", InCluster, "list")),
+		optional(rule("compare the nodes' clocks", "coordination.k8s.io", "leases", InCluster, "list")),
+		optional(rule("find a class for the volumes", "storage.k8s.io", "storageclasses", InCluster, "list")),
+		optional(rule("look at the namespaces", "", "namespaces", InCluster, "get")),
+		optional(rule("find other operators", apps, "deployments", InCluster, "get", "list")),
+		optional(rule("say what was told about a controller that does not start", "", "events", InCluster, "list")),
+	}
+}
+
+// checkRules are what check looks at when the operator is installed. None is a must: a
+// row that cannot be seen says so.
+func checkRules() []Rule {
+	return []Rule{
+		optional(rule("read the resource definitions", "apiextensions.k8s.io", "customresourcedefinitions", InCluster, "get")),
+		optional(rule("read with what options an operator was installed", "", "configmaps", InCluster, "get")),
+		optional(rule("compare the operator's rules with those that it needs", rbac, "clusterroles", InCluster, "get")),
+		optional(rule("the same for its Roles", rbac, "roles", InCluster, "get")),
+		optional(rule("list groups", api.Group, groups, InNamespace, "list")),
+		optional(rule("list instances", api.Group, instances, InNamespace, "list")),
+		optional(rule("see who holds the Lease, and the leader's lock", "coordination.k8s.io", "leases", InNamespace, "get")),
+		optional(rule("see the pods", "", "pods", InNamespace, "list")),
+		optional(rule("see the volumes", "", "persistentvolumeclaims", InNamespace, "list")),
+		optional(rule("see whether they can grow", "storage.k8s.io", "storageclasses", InCluster, "get")),
+		optional(rule("see the disruption budget", "policy", "poddisruptionbudgets", InNamespace, "list")),
+		only(Data, optional(rule("how long certificates last; nothing else of a Secret is looked at", "", "secrets", InNamespace, "get"))),
+	}
+}
+
+func usersOfCRDs() []Rule {
+	return []Rule{
+		rule("say which groups would run without the operator", api.Group, groups, InCluster, "list"),
+		rule("say which instances would run without the operator", api.Group, instances, InCluster, "list"),
+	}
 }

@@ -5,10 +5,10 @@ package uninstall
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/confirm"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/installation"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/progress"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
@@ -61,7 +62,7 @@ and the servers keep running, without automatic failover.`,
 	fl := cmd.Flags()
 	fl.BoolVar(&o.DryRun, "dry-run", false, "show what would be removed; change nothing")
 	fl.BoolVarP(&o.Yes, "yes", "y", false, "do not ask")
-	fl.StringSliceVar(&o.WatchNamespaces, "watch-namespaces", nil, "the namespaces that install was given, to remove the Roles there")
+	fl.StringSliceVar(&o.WatchNamespaces, "watch-namespaces", nil, "the namespaces with Roles of the operator; those of the last install when left out")
 	fl.BoolVar(&o.DeleteCRDs, "delete-crds", false, "remove the custom resource definitions too; refused while a group or an instance exists")
 	fl.StringVar(&o.Confirm, "confirm", "", "with --delete-crds: the operator's namespace, instead of typing it")
 	fl.BoolVarP(&o.Quiet, "quiet", "q", false, "no progress")
@@ -82,23 +83,9 @@ func (o *Options) Run(ctx context.Context) error {
 		return exit.Errorf(exit.Refused, "delete them first, or leave --delete-crds out",
 			"the resource definitions are in use by %s", strings.Join(users, ", "))
 	}
-	render := manifests.Default()
-	render.Namespace, render.WatchNamespaces = o.Namespace, o.WatchNamespaces
-	objects, err := manifests.Render(render)
+	targets, err := o.targets(ctx, c)
 	if err != nil {
 		return err
-	}
-	var targets []*unstructured.Unstructured
-	for i := len(objects) - 1; i >= 0; i-- { // the reverse of the order of installation
-		switch objects[i].GetKind() {
-		case "Namespace":
-			continue
-		case "CustomResourceDefinition":
-			if !o.DeleteCRDs {
-				continue
-			}
-		}
-		targets = append(targets, objects[i])
 	}
 	o.plan(targets, users)
 	if o.DryRun {
@@ -109,19 +96,86 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	report := progress.New(o.Streams, o.Factory.Clock(), o.Quiet)
 	defer report.Stop()
-	for _, u := range targets {
-		report.Step("removing %s", manifests.Describe(u))
-		result := "deleted"
-		if err := c.Delete(ctx, u, client.PropagationPolicy("Foreground")); err != nil {
-			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("delete %s: %w", manifests.Describe(u), err)
-			}
-			result = "not found"
-		}
-		fmt.Fprintf(o.Streams.Out, "%s/%s %s\n", strings.ToLower(u.GetKind()), u.GetName(), result)
+	report.Step("removing the operator")
+	if err := installation.Remove(ctx, c, targets, func(u *unstructured.Unstructured, result string) {
+		fmt.Fprint(o.Streams.Out, installation.Line(u, result))
+	}); err != nil {
+		return installation.Explain(err)
 	}
 	report.Done("the operator is gone; %s", kept(users))
 	return nil
+}
+
+// targets are what is to be removed, in the reverse order of installation: what is
+// rendered with the options of the last install, and what earlier ones have left.
+// Definitions are among them only when they were asked for and nobody else uses them.
+func (o *Options) targets(ctx context.Context, c client.Client) ([]*unstructured.Unstructured, error) {
+	present, err := installation.Get(ctx, c, o.Namespace)
+	if err != nil {
+		return nil, installation.Explain(err)
+	}
+	if present != nil && present.Owner != nil {
+		return nil, exit.Errorf(exit.Refused, "remove it with that tool, which would bring it back",
+			"the operator in namespace %s is managed by %s", o.Namespace, present.Owner)
+	}
+	render := manifests.Default()
+	if present != nil && present.Settings != nil {
+		render = present.Settings.Options
+		render.Patches = nil // names and namespaces are what counts
+	} else if present != nil {
+		render.WatchNamespaces = present.WatchNamespaces()
+	}
+	render.Namespace = o.Namespace
+	if len(o.WatchNamespaces) > 0 {
+		render.WatchNamespaces = o.WatchNamespaces
+	}
+	objects, err := manifests.Render(render)
+	if err != nil {
+		return nil, err
+	}
+	if o.DeleteCRDs {
+		others, err := installation.Find(ctx, c)
+		if err != nil {
+			return nil, installation.Explain(err)
+		}
+		for _, i := range others {
+			if i.Namespace != o.Namespace {
+				return nil, exit.Errorf(exit.Refused, "leave --delete-crds out", "the operator in namespace %s uses the resource definitions too", i.Namespace)
+			}
+		}
+	}
+	left, skipped, err := installation.Leftovers(ctx, c, o.Namespace, objects)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range skipped {
+		fmt.Fprintf(o.Streams.ErrOut, "not seen, so leftovers of it stay: %s\n", s)
+	}
+	var out []*unstructured.Unstructured
+	for i := len(objects) - 1; i >= 0; i-- {
+		switch objects[i].GetKind() {
+		case "Namespace":
+		case "CustomResourceDefinition":
+			if o.DeleteCRDs {
+				out = append(out, objects[i])
+			}
+		default:
+			out = append(out, objects[i])
+		}
+	}
+	if o.DeleteCRDs { // the operator first, the definitions last
+		slices.SortStableFunc(out, func(a, b *unstructured.Unstructured) int {
+			return boolInt(a.GetKind() == "CustomResourceDefinition") - boolInt(b.GetKind() == "CustomResourceDefinition")
+		})
+	}
+	return append(left, out...), nil
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func kept(users []string) string {

@@ -2,43 +2,18 @@
 package versioncmd
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/check"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
-	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
-	"github.com/kubectl-mssql/kubectl-mssql/pkg/version"
 )
-
-// Document is the machine-readable output.
-type Document struct {
-	APIVersion string       `json:"apiVersion"`
-	Kind       string       `json:"kind"`
-	Plugin     version.Info `json:"plugin"`
-	// Operators found in the cluster, by namespace.
-	Operators []Operator `json:"operators"`
-	// Errors that kept something from being seen.
-	Errors []string `json:"errors"`
-}
-
-// Operator is one installation.
-type Operator struct {
-	Namespace string `json:"namespace"`
-	Image     string `json:"image"`
-	Version   string `json:"version"`
-	Ready     int32  `json:"ready"`
-	Replicas  int32  `json:"replicas"`
-}
 
 // New is the command.
 func New(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
@@ -46,8 +21,12 @@ func New(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 	var clientOnly bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Show the versions of the plugin and of the operators in the cluster",
-		Example: fmt.Sprintf(`  # both sides
+		Short: "Show the versions of the plugin, the operators, the instance managers and the servers",
+		Long: `Show every version there is: of the plugin, of Kubernetes, of the operator in each namespace, of the
+resource definitions, and for each group and instance of SQL Server and its instance managers.
+
+Without a cluster the plugin's version is shown and the reason why nothing else is; that is no failure.`,
+		Example: fmt.Sprintf(`  # everything
   %[1]s version
 
   # the plugin alone, without a cluster
@@ -59,16 +38,11 @@ func New(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 			default:
 				return exit.Errorf(exit.Usage, "use -o json or -o yaml", "unknown output format %q", output)
 			}
-			doc := Document{APIVersion: "cli.kubectl-mssql.io/v1", Kind: "Version", Plugin: version.Get(),
-				Operators: []Operator{}, Errors: []string{}}
+			doc := newDocument()
 			if !clientOnly {
-				if ops, err := operators(cmd.Context(), f); err != nil {
-					doc.Errors = append(doc.Errors, err.Error())
-				} else {
-					doc.Operators = ops
-				}
+				collect(cmd, f, doc)
 			}
-			return print(s, output, doc, clientOnly)
+			return write(s, output, doc, clientOnly)
 		},
 	}
 	cmd.Flags().BoolVar(&clientOnly, "client", false, "show the plugin's version only; no cluster is needed")
@@ -76,59 +50,114 @@ func New(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 	return cmd
 }
 
-func operators(ctx context.Context, f factory.Factory) ([]Operator, error) {
+// collect never fails: what keeps the cluster from being seen is in the document.
+func collect(cmd *cobra.Command, f factory.Factory, doc *Document) {
+	config, err := f.RESTConfig()
+	if err != nil {
+		doc.Errors = append(doc.Errors, err.Error())
+		return
+	}
+	ns, _, err := f.Namespace()
+	if err != nil {
+		doc.Errors = append(doc.Errors, err.Error())
+		return
+	}
 	c, err := f.Client()
 	if err != nil {
-		return nil, err
+		doc.Errors = append(doc.Errors, err.Error())
+		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	var list appsv1.DeploymentList
-	if err := c.List(ctx, &list, client.MatchingLabels{manifests.LabelPart: manifests.LabelPartValue}); err != nil {
-		return nil, fmt.Errorf("list operators: %w", err)
-	}
-	ops := make([]Operator, 0, len(list.Items))
-	for _, d := range list.Items {
-		op := Operator{Namespace: d.Namespace, Ready: d.Status.ReadyReplicas}
-		if d.Spec.Replicas != nil {
-			op.Replicas = *d.Spec.Replicas
-		}
-		if cs := d.Spec.Template.Spec.Containers; len(cs) > 0 {
-			op.Image = cs[0].Image
-			if i := strings.LastIndex(op.Image, ":"); i > strings.LastIndex(op.Image, "/") {
-				op.Version = op.Image[i+1:]
-			}
-		}
-		ops = append(ops, op)
-	}
-	return ops, nil
+	doc.cluster(cmd.Context(), c, check.AskServer(config, f.Clock()), ns)
 }
 
-func print(s *iostreams.IOStreams, output string, doc Document, clientOnly bool) error {
+func write(s *iostreams.IOStreams, output string, doc *Document, clientOnly bool) error {
 	switch output {
 	case "json":
 		enc := json.NewEncoder(s.Out)
 		enc.SetIndent("", "  ")
-		return enc.Encode(doc)
+		if err := enc.Encode(doc); err != nil {
+			return fmt.Errorf("write the version: %w", err)
+		}
+		return nil
 	case "yaml":
 		text, err := yaml.Marshal(doc)
 		if err != nil {
 			return fmt.Errorf("write the version: %w", err)
 		}
-		_, err = s.Out.Write(text)
-		return err
+		if _, err = s.Out.Write(text); err != nil {
+			return fmt.Errorf("write the version: %w", err)
+		}
+		return nil
 	}
-	p := doc.Plugin
-	fmt.Fprintf(s.Out, "plugin    %s  %s  %s\n", p.Version, p.Platform, p.GoVersion)
+	if _, err := fmt.Fprint(s.Out, screen(doc)); err != nil {
+		return fmt.Errorf("write the version: %w", err)
+	}
+	if clientOnly {
+		return nil
+	}
+	for _, e := range doc.Errors {
+		fmt.Fprintf(s.ErrOut, "not seen    %s\n", e)
+	}
+	if len(doc.Operators) == 0 && len(doc.Errors) == 0 {
+		fmt.Fprintln(s.ErrOut, "operator    none is installed")
+	}
 	for _, op := range doc.Operators {
-		fmt.Fprintf(s.Out, "operator  %s  %d/%d ready in namespace %s\n", op.Version, op.Ready, op.Replicas, op.Namespace)
-	}
-	if !clientOnly && len(doc.Operators) == 0 {
-		if len(doc.Errors) > 0 {
-			fmt.Fprintf(s.ErrOut, "operator  not seen: %s\n", doc.Errors[0])
-		} else {
-			fmt.Fprintln(s.ErrOut, "operator  none is installed")
+		if op.Skew != "" {
+			fmt.Fprintf(s.ErrOut, "%s %s\n", iostreams.Paint(s.ColorErr(), iostreams.StyleYellow, s.Mark(iostreams.MarkWarn)), op.Skew)
 		}
 	}
 	return nil
+}
+
+func screen(doc *Document) string {
+	var b strings.Builder
+	p := doc.Plugin
+	fmt.Fprintf(&b, "plugin      %s  %s  %s\n", p.Version, p.Platform, p.GoVersion)
+	if doc.Kubernetes != "" {
+		fmt.Fprintf(&b, "kubernetes  %s\n", strings.TrimPrefix(doc.Kubernetes, "v"))
+	}
+	for _, op := range doc.Operators {
+		v := op.Version
+		if v == "" {
+			v = op.Image
+		}
+		line := fmt.Sprintf("operator    %s  %d/%d ready in namespace %s", v, op.Ready, op.Replicas, op.Namespace)
+		if len(op.WatchNamespaces) > 0 {
+			line += ", watches " + strings.Join(op.WatchNamespaces, ", ")
+		}
+		if op.ManagedBy != "" {
+			line += ", managed by " + op.ManagedBy
+		}
+		b.WriteString(line + "\n")
+	}
+	for _, d := range doc.Definitions {
+		fmt.Fprintf(&b, "definition  %s  served %s, stored %s\n", d.Name, strings.Join(d.Served, ", "), strings.Join(d.StoredVersions, ", "))
+	}
+	for _, s := range doc.Servers {
+		build := s.SQLServer
+		if build == "" {
+			build = "?"
+		}
+		fmt.Fprintf(&b, "server      %s/%s  SQL Server %s  managers %s\n", s.Namespace, s.Name, build, managers(s.Managers))
+	}
+	return b.String()
+}
+
+// managers is one version when all agree, else each replica with its own.
+func managers(list []Manager) string {
+	if len(list) == 0 {
+		return "?"
+	}
+	same := true
+	for _, m := range list {
+		same = same && m.Version == list[0].Version
+	}
+	if same {
+		return list[0].Version
+	}
+	texts := make([]string, len(list))
+	for i, m := range list {
+		texts[i] = m.Replica + " " + m.Version
+	}
+	return strings.Join(texts, ", ")
 }

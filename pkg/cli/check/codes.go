@@ -1,0 +1,41 @@
+package check
+
+// Codes of the rows. They are part of the interface: pkg/reasons explains each.
+const (
+	CodeUnreachable    = "MSSQL5001"
+	CodeOldKubernetes  = "MSSQL5002"
+	CodeLocalClock     = "MSSQL5003"
+	CodeNodeClock      = "MSSQL5004"
+	CodeNoNode         = "MSSQL5005"
+	CodeLittleMemory   = "MSSQL5006"
+	CodeNoStorageClass = "MSSQL5007"
+	CodeNoExpansion    = "MSSQL5008"
+	CodePermission     = "MSSQL5009"
+	CodeForeignOwner   = "MSSQL5010"
+	CodeCRDConflict    = "MSSQL5011"
+	CodeOtherOperator  = "MSSQL5012"
+	CodeNamespaceGone  = "MSSQL5013"
+	CodeUnseen         = "MSSQL5099"
+
+	CodeNotInstalled  = "MSSQL5101"
+	CodeSkew          = "MSSQL5102"
+	CodeCRDMissing    = "MSSQL5103"
+	CodeStoredVersion = "MSSQL5104"
+	CodeNotReady      = "MSSQL5105"
+	CodeLeaderLock    = "MSSQL5106"
+	CodeOperatorRules = "MSSQL5107"
+	CodeNoSettings    = "MSSQL5108"
+	CodeDeprecatedAPI = "MSSQL5109"
+
+	CodeVerdict       = "MSSQL5201"
+	CodeNotSafe       = "MSSQL5202"
+	CodeNoLease       = "MSSQL5203"
+	CodeNotRenewed    = "MSSQL5204"
+	CodeNoWriteLease  = "MSSQL5205"
+	CodeCertificate   = "MSSQL5206"
+	CodeVolume        = "MSSQL5207"
+	CodeBudget        = "MSSQL5208"
+	CodeSpread        = "MSSQL5209"
+	CodeSecretMissing = "MSSQL5210"
+	CodeUnwatched     = "MSSQL5211"
+)
