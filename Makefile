@@ -52,8 +52,13 @@ e2e: deps build image ## End-to-end tests on the local cluster (CLUSTER=local|ki
 	KUBECTL_MSSQL_E2E=1 go test -count=1 -timeout 40m -v ./tests/e2e
 
 .PHONY: e2e-faults
-e2e-faults: deps image ## Faults of processes, pods, nodes and networks on the local cluster (about ten minutes)
-	KUBECTL_MSSQL_E2E=1 KUBECTL_MSSQL_FAULTS=1 go test -count=1 -timeout 40m -v -run TestFaults ./tests/e2e
+e2e-faults: deps image ## Faults of processes, pods, nodes, networks and control plane on the local cluster (about 40 minutes)
+	KUBECTL_MSSQL_E2E=1 KUBECTL_MSSQL_FAULTS=1 go test -count=1 -timeout 90m -v -run TestFaults ./tests/e2e
+
+OUTAGE_RUNS ?= 5
+.PHONY: bench-outage
+bench-outage: deps image ## What clients notice of each kind of loss of the primary, OUTAGE_RUNS (5) times: the table of docs/concepts/failover.md
+	KUBECTL_MSSQL_E2E=1 KUBECTL_MSSQL_OUTAGES=$(OUTAGE_RUNS) go test -count=1 -timeout 90m -v -run TestOutages ./tests/e2e
 
 .PHONY: simulate
 SEEDS ?= 1..500

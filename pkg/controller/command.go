@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/state"
 )
 
 // NewCommand is the command tree `controller`, hidden from the plugin's help: it is
@@ -36,6 +38,9 @@ func newRunCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Validate(); err != nil {
+				return err
+			}
+			if err := state.NoticeDeadAPIServer(); err != nil {
 				return err
 			}
 			cfg, err := ctrl.GetConfig()

@@ -27,14 +27,14 @@ import (
 const (
 	// leaderLock is the name of the leader election's Lease.
 	leaderLock = "kubectl-mssql-controller"
-	// A controller that lost the API server steps down after 6 s; another one takes over
-	// 8 to 10.4 s (retryPeriod has a jitter of a fifth) after its last renewal, or at once
+	// A controller that lost the API server steps down after 5 s; another one takes over
+	// 7 to 8.2 s (retryPeriod has a jitter of a fifth) after its last renewal, or at once
 	// when it ends in order. That is within A + L of every profile (14 s in Fast), so that
 	// the loss of the acting controller's node delays no failover; and two that act at once
 	// do no harm (safety.md R1), so that nothing asks for more.
-	leaseDuration = 8 * time.Second
-	renewDeadline = 6 * time.Second
-	retryPeriod   = 2 * time.Second
+	leaseDuration = 7 * time.Second
+	renewDeadline = 5 * time.Second
+	retryPeriod   = time.Second
 	// shutdownTimeout lets passes in flight write down what they did.
 	shutdownTimeout = 20 * time.Second
 	// Requests to the API server: a pass over a group at rest makes two or three.

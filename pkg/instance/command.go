@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/state"
 )
 
 // NewCommand is the command tree `instance`, hidden from the plugin's help: it is
@@ -33,6 +35,9 @@ func newRunCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Example: "  kubectl-mssql instance run --config /etc/kubectl-mssql/config/instance.json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := state.NoticeDeadAPIServer(); err != nil {
+				return err
+			}
 			return Run(cmd.Context(), o, streams)
 		},
 	}

@@ -46,6 +46,7 @@ type scene struct {
 	secondaries []string
 	witness     string            // or empty
 	node        map[string]string // of each replica
+	restarts    map[string]int32  // of its container, before the fault
 	client      *writer           // on another node than the primary's, unless asked for
 	local       *writer           // on the primary's node, or nil
 	undo        map[string]func(ctx context.Context) error
@@ -83,13 +84,16 @@ func (e *env) dropGroup(t *testing.T, top topology) {
 func (e *env) scene(t *testing.T, top topology, local, beside bool) *scene {
 	t.Helper()
 	g := e.waitGroup(t, top.group, "healthy before the fault", 2*time.Minute, healthy)
-	s := &scene{e: e, group: top.group, primary: g.Status.PrimaryReplica, node: map[string]string{}, undo: map[string]func(context.Context) error{}}
+	s := &scene{e: e, group: top.group, primary: g.Status.PrimaryReplica, node: map[string]string{}, restarts: map[string]int32{}, undo: map[string]func(context.Context) error{}}
 	for i, r := range g.Status.ReplicaStatuses {
 		var p corev1.Pod
 		if err := e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: r.Name}, &p); err != nil {
 			t.Fatal(err)
 		}
 		s.node[r.Name] = p.Spec.NodeName
+		if len(p.Status.ContainerStatuses) > 0 {
+			s.restarts[r.Name] = p.Status.ContainerStatuses[0].RestartCount
+		}
 		switch {
 		case g.Spec.Replicas[i].AvailabilityMode == api.ConfigurationOnly:
 			s.witness = r.Name

@@ -10,9 +10,9 @@ import (
 const second = time.Second
 
 const (
-	// minStrikes is how many readings of a silent primary make a suspicion; one less is enough
-	// where as many readings of the Lease have found it unrenewed: the first of them may
-	// have been made by a controller that did not act yet, and asked no server.
+	// minStrikes is how many readings of a silent primary make a suspicion. Where as many
+	// readings of the Lease have found it unrenewed, two looks at the primary are enough: the
+	// earlier ones may have been made by a controller that did not act yet, and asked no server.
 	minStrikes = 3
 	// strikeRenewals is how many renew intervals lie between two readings that count.
 	strikeRenewals = 2
@@ -94,10 +94,12 @@ func (v *view) silent(d *draft) (string, bool) {
 	// The Lease's readings count from before this suspicion too: also those that were made
 	// while another controller was the acting one, so that its end starts nothing anew.
 	lasted := max(elapsed(f.Since, v.now), v.since(v.watch.Reads.From))
-	// The threshold never outlasts the primary: A + L after its last renewal its write lease
-	// is over, and its manager kills the server (R7). From there on nobody can write.
-	left := min(v.pol.Threshold, v.tm.A+v.tm.L) - lasted
-	if f.Strikes < minStrikes && (f.Strikes < minStrikes-1 || v.watch.Reads.Counted < minStrikes) {
+	left := min(v.pol.Threshold, v.outlived()) - lasted
+	switch known := v.watch.Reads.Counted >= minStrikes; {
+	case f.Strikes >= minStrikes, known && elapsed(f.Since, v.now) >= second:
+	case known:
+		left = max(left, second)
+	default:
 		left = max(left, strikeRenewals*v.tm.Renew)
 	}
 	if left > 0 {
@@ -115,8 +117,7 @@ func (v *view) silent(d *draft) (string, bool) {
 			return "", false
 		}
 	}
-	// No damping while nobody can write: a Lease that stood unrenewed for D means that.
-	mayWrite := v.since(v.watch.Seen) < v.tm.D()
+	mayWrite := v.since(v.watch.Seen) < v.outlived()
 	if left := v.pol.MinBetween - elapsed(m.LastRoleChangeAt, v.now); left > 0 && !m.LastRoleChangeAt.IsZero() && mayWrite {
 		d.find(name, ag.SymptomNone, "suspected, but the last role change was less than %s ago", v.pol.MinBetween)
 		d.wait(left, "minTimeBetweenFailovers")
@@ -124,6 +125,11 @@ func (v *view) silent(d *draft) (string, bool) {
 	}
 	return fmt.Sprintf("%s: %s and its Lease is not renewed", name, f.Evidence), true
 }
+
+// outlived is how long after its last renewal a primary is over: its write lease has
+// ended, and its own manager kills the server (R7). Neither threshold nor damping
+// outlasts it, as nobody can write from there on; to be proven it takes the full wait (R9).
+func (v *view) outlived() time.Duration { return v.tm.A + v.tm.L }
 
 // failsafeWitness is a manager that gave a failsafe answer within the last A.
 func (v *view) failsafeWitness() string {

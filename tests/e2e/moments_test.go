@@ -1,0 +1,184 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+)
+
+// pass lets time pass: that of a fault, not of an expectation.
+func pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+		t.Fatal(t.Context().Err())
+	}
+}
+
+// watchFor fails when something ceases to hold within that time.
+func (s *scene) watchFor(t *testing.T, d time.Duration, otherwise string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, 250*time.Millisecond, true, func(context.Context) (bool, error) { return !holds(), nil })
+	if err == nil {
+		t.Fatal(otherwise)
+	}
+}
+
+// waitGranted waits for a later grant than that of this epoch.
+func (s *scene) waitGranted(t *testing.T, epoch int64) {
+	t.Helper()
+	s.waitAuthority(t, "later grant", 3*time.Minute, func(a ag.Authority) bool { return a.Epoch > epoch })
+}
+
+// waitPublished waits until a role change is over, and names the primary.
+func (s *scene) waitPublished(t *testing.T) string {
+	t.Helper()
+	s.waitAuthority(t, "end of the operation", 3*time.Minute, func(a ag.Authority) bool { return a.Operation == nil && !a.Holder.Zero() })
+	return s.authority(t).Holder.Replica
+}
+
+// waitMovedOrBlocked waits for a failover, or for the word that there will be none.
+func (s *scene) waitMovedOrBlocked(t *testing.T) {
+	t.Helper()
+	s.e.waitGroup(t, s.group, "failed over or blocked", 2*time.Minute, func(g *api.SQLServerAvailabilityGroup) bool {
+		if s.moved(g) {
+			return true
+		}
+		for _, c := range g.Status.Conditions {
+			if c.Type == api.ConditionFailoverBlocked && c.Status == "True" {
+				s.timeline.note("blocked: %s", c.Message)
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// waitRestarted waits until the kubelet has started the container of a replica anew.
+func (s *scene) waitRestarted(t *testing.T, replica string) {
+	t.Helper()
+	restarts := func() int32 {
+		var p corev1.Pod
+		if err := s.e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: replica}, &p); err != nil || len(p.Status.ContainerStatuses) == 0 {
+			return 0
+		}
+		if p.Status.ContainerStatuses[0].State.Running == nil {
+			return 0
+		}
+		return p.Status.ContainerStatuses[0].RestartCount
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
+		return restarts() > s.restarts[replica], nil
+	})
+	if err != nil {
+		t.Fatalf("the container of %s was not started anew", replica)
+	}
+}
+
+// catchPhase watches for a phase from now on and then does something at once. The
+// function that it returns waits until that was done.
+func (s *scene) catchPhase(t *testing.T, phase ag.OperationPhase, then func()) func() {
+	t.Helper()
+	seen := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	go func() {
+		seen <- wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
+			a := s.authority(t)
+			return a.Operation != nil && a.Operation.Phase == phase, nil
+		})
+	}()
+	return func() {
+		t.Helper()
+		if err := <-seen; err != nil {
+			t.Fatalf("phase %s was not seen: %v", phase, err)
+		}
+		then()
+	}
+}
+
+// says checks what the status screen says, and its exit code.
+func (s *scene) says(t *testing.T, verdict string, code int) {
+	t.Helper()
+	r := s.e.plugin(t, 30*time.Second, "status", s.group, "-n", namespace, "--exit-code")
+	if r.code != code || !strings.Contains(strings.ToLower(r.stdout), verdict) {
+		t.Errorf("status ends with %d, want %d and the word %s", r.code, code, verdict)
+	}
+}
+
+// refuses checks that a dry run of a failover names the rule that refuses the replica.
+func (s *scene) refuses(t *testing.T, replica, rule string) {
+	t.Helper()
+	r := s.e.plugin(t, 30*time.Second, "failover", s.group, "-n", namespace, "--dry-run", "-o", "json")
+	var out struct {
+		To       string
+		Replicas []struct {
+			Name    string
+			Ready   bool
+			Refusal string
+		}
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &out); err != nil {
+		t.Fatalf("the dry run's answer is no JSON: %v", err)
+	}
+	if out.To == replica {
+		t.Errorf("the dry run would promote %s", replica)
+	}
+	for _, x := range out.Replicas {
+		if x.Name == replica && (x.Ready || !strings.HasPrefix(x.Refusal, rule)) {
+			t.Errorf("%s: the dry run says %q, want a refusal by %s", replica, x.Refusal, rule)
+		}
+	}
+}
+
+// besideController makes a replica on the acting controller's node the primary.
+func (s *scene) besideController(t *testing.T) {
+	t.Helper()
+	acting := s.e.actingNode(t)
+	for replica, node := range s.node {
+		if node != acting || replica == s.primary {
+			continue
+		}
+		s.e.plugin(t, 2*time.Minute, "failover", s.group, "-n", namespace, "--to", replica, "--yes").must(t, 0)
+		s.e.waitGroup(t, s.group, "healthy with "+replica+" as primary", 2*time.Minute, func(g *api.SQLServerAvailabilityGroup) bool {
+			return healthy(g) && g.Status.PrimaryReplica == replica
+		})
+		s.primary, s.epoch = replica, s.authority(t).Epoch
+		for _, w := range s.writers() {
+			w.reset(t)
+		}
+	}
+}
+
+// serverProcess is the instance manager of a replica, the container's first process: its
+// end is the end of sqlservr.
+func (s *scene) serverProcess(t *testing.T, replica string) int {
+	t.Helper()
+	var p corev1.Pod
+	if err := s.e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: replica}, &p); err != nil {
+		t.Fatal(err)
+	}
+	_, id, _ := strings.Cut(p.Status.ContainerStatuses[0].ContainerID, "://")
+	return processOf(t, id)
+}
+
+func (s *scene) killProcess(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.timeline.note("process %d is killed", pid)
+}
