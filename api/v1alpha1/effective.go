@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // ReplicaName is the name of the replica, pod and server with this ordinal.
@@ -78,6 +80,19 @@ func (s *ServerSpec) SAPasswordSecret(owner string) (name, key string) {
 		return s.SAPasswordSecretRef.Name, s.SAPasswordSecretRef.Key
 	}
 	return DefaultSAPasswordSecretName(owner), SAPasswordKey
+}
+
+// MemoryLimitMB is the server's memory.memorylimitmb for the container's limit: 80 % of
+// it, as SQL Server itself would take, but never so much that the instance manager
+// beside it has less than 128 MiB. 0 without a limit. When only a request is given
+// nothing is derived: the node's memory is the limit then (FG 7.1).
+func (s *ServerSpec) MemoryLimitMB() int64 {
+	limit, ok := s.Resources.Limits[corev1.ResourceMemory]
+	if !ok {
+		return 0
+	}
+	mib := limit.Value() / (1 << 20)
+	return min(mib*8/10, mib-128)
 }
 
 // AutomaticFailoverEnabled is the effective switch: on unless turned off, and only under EXTERNAL.

@@ -17,9 +17,12 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/explain"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/failover"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/fence"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/install"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/logs"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/resize"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/restart"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/rights"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/skew"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/sqlcmd"
@@ -35,6 +38,8 @@ const (
 	groupCreate   = "create"
 	groupSee      = "see"
 	groupMove     = "move"
+	groupHold     = "hold"
+	groupChange   = "change"
 	groupData     = "data"
 	groupShell    = "shell"
 )
@@ -107,6 +112,8 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		&cobra.Group{ID: groupCreate, Title: "Create:"},
 		&cobra.Group{ID: groupSee, Title: "See:"},
 		&cobra.Group{ID: groupMove, Title: "Move:"},
+		&cobra.Group{ID: groupHold, Title: "Hold:"},
+		&cobra.Group{ID: groupChange, Title: "Change:"},
 		&cobra.Group{ID: groupData, Title: "Data:"},
 		&cobra.Group{ID: groupShell, Title: "Shell:"},
 	)
@@ -122,6 +129,9 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		plugin(explain.New(name, s), groupSee),
 		plugin(sqlcmd.New(f, s), groupData),
 		plugin(failover.New(f, s), groupMove),
+		plugin(restart.New(f, s), groupMove),
+		plugin(fence.New(f, s), groupHold),
+		plugin(resize.New(f, s), groupChange),
 	)
 	shell := completion.New(argv0, filepath.SplitList(os.Getenv("PATH")), name, s)
 	shell.GroupID = groupShell

@@ -1,10 +1,11 @@
-// Package progress shows long work on standard error: a spinner on a terminal,
-// one line per change of state elsewhere. Data never goes through it.
+// Package progress shows long work on standard error: a spinner on a terminal, one
+// stamped line per change of state elsewhere. Data never goes through it.
 package progress
 
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/briandowns/spinner"
@@ -19,13 +20,19 @@ type Reporter struct {
 	clock   clock.PassiveClock
 	quiet   bool
 
-	mu      sync.Mutex
-	spin    *spinner.Spinner
-	last    string
-	started time.Time
+	mu   sync.Mutex
+	spin *spinner.Spinner
+	last string
+	// now is what the spinner shows; it is read by the spinner's own goroutine.
+	now atomic.Pointer[step]
 }
 
-// New makes a reporter; a quiet one prints only what Done and Warn say.
+type step struct {
+	text  string
+	since time.Time
+}
+
+// New makes a reporter; a quiet one prints only what Warn and Fail say.
 func New(s *iostreams.IOStreams, c clock.PassiveClock, quiet bool) *Reporter {
 	return &Reporter{streams: s, clock: c, quiet: quiet}
 }
@@ -40,19 +47,33 @@ func (r *Reporter) Step(format string, args ...any) {
 	}
 	r.last = text
 	if !r.streams.StderrTTY {
-		fmt.Fprintf(r.streams.ErrOut, "%s %s\n", r.streams.Mark(iostreams.MarkRunning), text)
+		r.print(iostreams.MarkRunning, iostreams.StyleNone, text)
 		return
 	}
-	if r.spin == nil {
-		set := spinner.CharSets[14]
-		if r.streams.ASCII {
-			set = spinner.CharSets[9]
+	r.now.Store(&step{text: text, since: r.clock.Now()})
+	if r.spin != nil {
+		return
+	}
+	set := spinner.CharSets[14]
+	if r.streams.ASCII {
+		set = spinner.CharSets[9]
+	}
+	r.spin = spinner.New(set, 120*time.Millisecond, spinner.WithWriter(r.streams.ErrOut))
+	r.spin.PreUpdate = func(s *spinner.Spinner) {
+		if now := r.now.Load(); now != nil {
+			s.Suffix = " " + now.text + elapsed(r.clock.Since(now.since))
 		}
-		r.started = r.clock.Now()
-		r.spin = spinner.New(set, 120*time.Millisecond, spinner.WithWriter(r.streams.ErrOut))
-		r.spin.Start()
 	}
 	r.spin.Suffix = " " + text
+	r.spin.Start()
+}
+
+// elapsed is shown once a step has lasted long enough to be wondered about.
+func elapsed(d time.Duration) string {
+	if d < 2*time.Second {
+		return ""
+	}
+	return "  " + d.Truncate(time.Second).String()
 }
 
 // Done ends the present step with a check mark.
@@ -92,6 +113,14 @@ func (r *Reporter) line(m iostreams.Mark, st iostreams.Style, format string, arg
 	if r.quiet && m == iostreams.MarkOK {
 		return
 	}
-	mark := iostreams.Paint(r.streams.ColorErr(), st, r.streams.Mark(m))
-	fmt.Fprintf(r.streams.ErrOut, "%s %s\n", mark, fmt.Sprintf(format, args...))
+	r.print(m, st, fmt.Sprintf(format, args...))
+}
+
+// print writes one line; where it ends up in a log, the line carries the time.
+func (r *Reporter) print(m iostreams.Mark, st iostreams.Style, text string) {
+	stamp := ""
+	if !r.streams.StderrTTY {
+		stamp = r.clock.Now().UTC().Format("15:04:05") + " "
+	}
+	fmt.Fprintf(r.streams.ErrOut, "%s%s %s\n", stamp, iostreams.Paint(r.streams.ColorErr(), st, r.streams.Mark(m)), text)
 }

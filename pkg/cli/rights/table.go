@@ -50,6 +50,33 @@ func table() map[string]Need {
 		"failover": {Level: Operate, Rules: []Rule{
 			readGroup("get"),
 			rule("request the move", api.Group, groups, InNamespace, "patch"),
+			optional(rule("--direct: see whether an operator acts", "coordination.k8s.io", "leases", InCluster, "get")),
+			only(Data, optional(rule("--direct: hold the group's Lease", "coordination.k8s.io", "leases", InNamespace, "get", "create", "update"))),
+			only(Data, optional(rule("--direct: the operator's login and authority", "", "secrets", InNamespace, "get"))),
+			only(Data, optional(rule("--direct: see and label the pods", "", "pods", InNamespace, "get", "patch"))),
+			only(Data, optional(rule("--direct: see the volumes' claims", "", "persistentvolumeclaims", InNamespace, "get"))),
+			only(Data, optional(rule("--direct: see the nodes", "", "nodes", InCluster, "list"))),
+			only(Data, optional(rule("--direct: reach servers and instance managers", "", "pods/portforward", InNamespace, "create"))),
+			only(Data, optional(rule("--direct: record the move", api.Group, groups+"/status", InNamespace, "patch"))),
+		}},
+		"restart": {Level: Operate, Rules: []Rule{
+			readGroup("get"),
+			rule("order the restart", api.Group, groups, InNamespace, "patch"),
+		}},
+		"fence on": {Level: Operate, Rules: []Rule{
+			readGroup("get"),
+			rule("fence the replica", api.Group, groups, InNamespace, "patch"),
+			optional(rule("see whether an operator acts that moves the primary first", "coordination.k8s.io", "leases", InCluster, "get")),
+		}},
+		"fence off": {Level: Operate, Rules: []Rule{
+			readGroup("get"),
+			rule("take the fence away", api.Group, groups, InNamespace, "patch"),
+		}},
+		"fence list": {Level: View, Rules: []Rule{readGroup("get", "list")}},
+		"resize": {Level: Operate, Rules: []Rule{
+			readGroup("get"),
+			rule("change the group's spec", api.Group, groups, InNamespace, "patch"),
+			optional(rule("see at once whether the volumes can grow", "storage.k8s.io", "storageclasses", InCluster, "get", "list")),
 		}},
 		"completion": {Level: View, None: "none: it works without a cluster"},
 		"help":       {Level: View, None: "none: it works without a cluster"},

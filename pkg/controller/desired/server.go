@@ -3,7 +3,6 @@ package desired
 import (
 	"maps"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -132,15 +131,5 @@ func mergeMaps(base, over map[string]string) map[string]string {
 	return out
 }
 
-// MemoryLimitMB is the server's memory.memorylimitmb for the container's limit:
-// 80 % of it, as SQL Server itself would take, but never so much that the instance
-// manager beside it has less than 128 MiB. 0 without a limit. When only a request
-// is given nothing is derived: the node's memory is the limit then (FG 7.1).
-func (s Server) MemoryLimitMB() int64 {
-	limit, ok := s.Spec.Resources.Limits[corev1.ResourceMemory]
-	if !ok {
-		return 0
-	}
-	mib := limit.Value() / (1 << 20)
-	return min(mib*8/10, mib-128)
-}
+// MemoryLimitMB is the server's memory.memorylimitmb for the container's limit; 0 without one.
+func (s Server) MemoryLimitMB() int64 { return s.Spec.MemoryLimitMB() }

@@ -8,7 +8,26 @@ import (
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/agops"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/decide"
 )
+
+// Look is a pass that changes nothing: what is there, and what the rules say of it.
+func (s *System) Look(ctx context.Context, key ag.Key, clk clock.Clock) (agops.Report, error) {
+	r := agops.Report{Key: key, Now: clk.Now().UTC().Truncate(time.Second)}
+	loaded, err := s.Store.Load(ctx, key)
+	if err != nil {
+		return r, err
+	}
+	r.Policy, r.Authority, r.NoProof, r.Memory = loaded.Policy, loaded.Authority, loaded.NoProof, loaded.Memory
+	if r.Snapshot, err = s.Observer.Observe(ctx, key, loaded.Policy, loaded.Authority.Holder.Replica); err != nil {
+		return r, err
+	}
+	if loaded.Memory.Initialized {
+		r.Decision = decide.Decide(decide.Input{Now: r.Now, Observer: "look", Authority: loaded.Authority, Snapshot: r.Snapshot,
+			Policy: loaded.Policy, Memory: loaded.Memory})
+	}
+	return r, nil
+}
 
 // Drive runs passes in the foreground until done says so or the context ends: the
 // plugin's --direct, where no controller is there to do it. It is safe beside a

@@ -1,0 +1,286 @@
+// Package resize is `kubectl mssql resize`: larger volumes, more or less memory and cpu.
+package resize
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/change"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
+)
+
+// Options of one call.
+type Options struct {
+	change.Call
+	Storage, CPU, Memory string
+
+	storage, cpu, memory *resource.Quantity
+}
+
+// New is the command.
+func New(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
+	o := &Options{Call: change.Call{Factory: f, Streams: s, Verb: "resize"}}
+	cmd := &cobra.Command{
+		Use:   "resize NAME",
+		Short: "Give a group larger volumes, or other memory and cpu",
+		Long: `Give the servers of an availability group larger data volumes, or other memory and cpu.
+
+Volumes grow on all replicas through the storage driver, without a restart where it can do so; they never
+shrink. Memory and cpu are taken up by new pods: secondaries first, each waited for, one switchover, the old
+primary last. SQL Server's own memory limit follows the container's.`,
+		Example: fmt.Sprintf(`  # what would happen
+  %[1]s resize demo --memory 8Gi --dry-run=server
+
+  # larger volumes
+  %[1]s resize demo --storage 50Gi --yes`, f.Name()),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want the name of one availability group, got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return o.Run(cmd.Context())
+		},
+	}
+	o.AddTo(cmd, 15*time.Minute)
+	fl := cmd.Flags()
+	fl.StringVar(&o.Storage, "storage", "", "size of each data volume; it only grows")
+	fl.StringVar(&o.CPU, "cpu", "", "cpu request of each server; a cpu limit, where there is one, follows")
+	fl.StringVar(&o.Memory, "memory", "", "memory of each server, request and limit, at least 2000Mi")
+	return cmd
+}
+
+// Run checks, asks, patches the spec and follows.
+func (o *Options) Run(ctx context.Context) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	r := &change.Result{}
+	return o.Finish(r, o.run(ctx, r))
+}
+
+func (o *Options) run(ctx context.Context, r *change.Result) error {
+	if err := o.parse(); err != nil {
+		return err
+	}
+	if err := o.Load(ctx); err != nil {
+		return err
+	}
+	r.From, r.Order = o.Group.Status.PrimaryReplica, change.Order(o.Group)
+	want := o.Group.DeepCopy()
+	o.apply(want)
+	rolls, grows := resourcesDiffer(o.Group, want), o.storageDiffers(o.Group)
+	dry := change.DryRun(o.DryRun)
+	if !rolls && !grows {
+		if dry == change.DryRunNone && !o.reached(o.Group) {
+			fmt.Fprintf(o.Streams.ErrOut, "%s the spec asks for it already; following\n", o.Streams.Mark(iostreams.MarkOK))
+			return o.follow(ctx, r)
+		}
+		fmt.Fprintf(o.Streams.ErrOut, "%s %s has that already\n", o.Streams.Mark(iostreams.MarkOK), o.Name)
+		r.Result, r.Message = change.ResultAlreadySo, "already so"
+		return nil
+	}
+	p, err := o.judge(ctx, want, rolls, grows)
+	if err != nil {
+		return err
+	}
+	r.Plan, r.Request = p.Lines, o.patch()
+	if !rolls {
+		r.Order = nil
+	}
+	if dry == change.DryRunNone {
+		if err := o.Ask(p); err != nil {
+			return err
+		}
+	}
+	if dry != change.DryRunClient {
+		err := o.Patch(ctx, "resize", func(g *api.SQLServerAvailabilityGroup) error {
+			o.apply(g)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if dry != change.DryRunNone {
+		o.ShowDryRun(p, r, o.patchText())
+		return nil
+	}
+	return o.follow(ctx, r)
+}
+
+// parse reads the quantities.
+func (o *Options) parse() error {
+	for _, x := range []struct {
+		flag, text string
+		to         **resource.Quantity
+	}{{"storage", o.Storage, &o.storage}, {"cpu", o.CPU, &o.cpu}, {"memory", o.Memory, &o.memory}} {
+		if x.text == "" {
+			continue
+		}
+		q, err := resource.ParseQuantity(x.text)
+		if err != nil || q.Sign() <= 0 {
+			return exit.Errorf(exit.Usage, "write it as --storage 50Gi, --memory 8Gi or --cpu 2", "--%s is %q, which is no quantity above zero", x.flag, x.text)
+		}
+		*x.to = &q
+	}
+	if o.storage == nil && o.cpu == nil && o.memory == nil {
+		return exit.Errorf(exit.Usage, "give --storage, --cpu or --memory", "nothing to change is named")
+	}
+	if o.memory != nil && o.memory.Cmp(minMemory()) < 0 {
+		return exit.Errorf(exit.Refused, "use at least --memory 2000Mi", "refused: SQL Server does not start with less than 2000 MB of memory, --memory is %s", o.Memory)
+	}
+	return nil
+}
+
+// minMemory is what SQL Server needs to start (FG 7.1).
+func minMemory() resource.Quantity { return resource.MustParse("2000Mi") }
+
+// apply writes the wish into a spec.
+func (o *Options) apply(g *api.SQLServerAvailabilityGroup) {
+	if o.storage != nil {
+		g.Spec.Storage.DataVolumeSize = *o.storage
+	}
+	set := func(list *corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		(*list)[name] = q
+	}
+	res := &g.Spec.Resources
+	if o.memory != nil {
+		set(&res.Requests, corev1.ResourceMemory, *o.memory)
+		set(&res.Limits, corev1.ResourceMemory, *o.memory)
+	}
+	if o.cpu != nil {
+		set(&res.Requests, corev1.ResourceCPU, *o.cpu)
+		if _, limited := res.Limits[corev1.ResourceCPU]; limited {
+			set(&res.Limits, corev1.ResourceCPU, *o.cpu)
+		}
+	}
+}
+
+func resourcesDiffer(a, b *api.SQLServerAvailabilityGroup) bool {
+	return !equal(a.Spec.Resources.Requests, b.Spec.Resources.Requests) || !equal(a.Spec.Resources.Limits, b.Spec.Resources.Limits)
+}
+
+func equal(a, b corev1.ResourceList) bool {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		x, hasX := a[name]
+		y, hasY := b[name]
+		if hasX != hasY || x.Cmp(y) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (o *Options) storageDiffers(g *api.SQLServerAvailabilityGroup) bool {
+	return o.storage != nil && g.Spec.Storage.DataVolumeSize.Cmp(*o.storage) != 0
+}
+
+// reached: the operator has seen the present spec, every pod runs with it, and every
+// volume has its size.
+func (o *Options) reached(g *api.SQLServerAvailabilityGroup) bool {
+	if g.Status.ObservedGeneration != g.Generation {
+		return false
+	}
+	if o.storage != nil && len(o.small(g)) > 0 {
+		return false
+	}
+	if o.cpu == nil && o.memory == nil {
+		return true
+	}
+	c := change.Condition(g, api.ConditionRollingChange)
+	if c.Status != metav1.ConditionFalse || c.ObservedGeneration != g.Generation {
+		return false
+	}
+	for _, s := range g.Status.ReplicaStatuses {
+		if s.Outdated {
+			return false
+		}
+	}
+	return true
+}
+
+// small are the replicas whose volume has not reached the size.
+func (o *Options) small(g *api.SQLServerAvailabilityGroup) []string {
+	var out []string
+	for _, name := range g.ReplicaNames() {
+		s := change.StatusOf(g, name)
+		if s == nil || s.Volume == nil {
+			out = append(out, name)
+			continue
+		}
+		if q, err := resource.ParseQuantity(s.Volume.Capacity); err != nil || q.Cmp(*o.storage) < 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// follow until all replicas have what was asked for.
+func (o *Options) follow(ctx context.Context, r *change.Result) error {
+	t := o.Trail(r)
+	defer t.Stop()
+	t.Done("requested       %s", o.wish())
+	return o.Follow(ctx, t, func(g *api.SQLServerAvailabilityGroup) (bool, error) {
+		if g.Status.ObservedGeneration != g.Generation {
+			t.Step("waiting until the operator has accepted it")
+			return false, nil
+		}
+		if o.storage != nil {
+			if err := o.growth(t, g); err != nil {
+				return false, err
+			}
+		}
+		if !o.Wait {
+			t.Done("accepted; the operator goes on")
+			r.Result = change.ResultRunning
+			return true, nil
+		}
+		if o.cpu != nil || o.memory != nil {
+			r.To = change.Rolling(t, g, r.Order, r.From)
+		}
+		if !o.reached(g) {
+			return false, nil
+		}
+		t.Done("resized         every replica has %s", o.wish())
+		r.Result = change.ResultDone
+		return true, nil
+	})
+}
+
+// growth tells how far the volumes are; a class that cannot grow ends the waiting.
+func (o *Options) growth(t *change.Trail, g *api.SQLServerAvailabilityGroup) error {
+	if c := change.Condition(g, api.ConditionStorageResizing); c.Reason == api.ReasonExpansionUnsupported && c.ObservedGeneration == g.Generation {
+		return exit.Errorf(exit.Refused, fmt.Sprintf("%s explain %s", o.Factory.Name(), api.ReasonExpansionUnsupported), "refused: %s", c.Message)
+	}
+	small := map[string]bool{}
+	for _, name := range o.small(g) {
+		small[name] = true
+	}
+	for _, name := range g.ReplicaNames() {
+		s := change.StatusOf(g, name)
+		switch {
+		case !small[name]:
+			t.Done("grown           the volume of %s has %s", name, s.Volume.Capacity)
+		case s != nil && s.Volume != nil && s.Volume.Message != "":
+			t.Step("%s %s", name, s.Volume.Message)
+		default:
+			t.Step("the volume of %s waits to grow", name)
+		}
+	}
+	return nil
+}
