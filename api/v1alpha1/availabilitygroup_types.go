@@ -111,6 +111,7 @@ type AutomaticFailoverSpec struct {
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 	// FailoverThresholdSeconds is how long the primary must be silent before it is suspected without proof of death.
+	// It counts until A + L of the timing at most: then the write lease of a primary that does not renew has ended.
 	// +kubebuilder:default=30
 	// +kubebuilder:validation:Minimum=10
 	FailoverThresholdSeconds int32 `json:"failoverThresholdSeconds,omitempty"`
