@@ -62,8 +62,8 @@ bench-outage: deps image ## What clients notice of each kind of loss of the prim
 
 .PHONY: simulate
 SEEDS ?= 1..500
-simulate: ## Schedules of the whole system in virtual time (SEEDS=1..10000, TRACE=1 to read them)
-	SIM_SEEDS='$(SEEDS)' SIM_TRACE='$(TRACE)' go test -count=1 -timeout 24h -v -run '^TestSeeds$$' ./tests/simulation
+simulate: ## Schedules of the whole system in virtual time (SEEDS=1..10000; TRACE=1 to read them, SHRINK=1 to shorten failing ones)
+	SIM_SEEDS='$(SEEDS)' SIM_TRACE='$(TRACE)' SIM_KEEP='$(KEEP)' SIM_SHRINK='$(SHRINK)' go test -count=1 -timeout 24h -v -run '^TestSeeds$$' ./tests/simulation
 
 .PHONY: bench
 bench: ## Benchmarks

@@ -127,6 +127,9 @@ const settled = 30 * time.Second
 func (k *checker) lookForWritable() {
 	w, p := k.c.w, k.c.faults.plan
 	if w.now() >= p.end && k.working() {
+		if p.gap > 0 && k.gap > p.gap {
+			k.violation("I5: no acknowledgement for %s from %s on, where a single fault may cost %s", k.gap.Round(10*time.Millisecond), k.gapAt.Round(10*time.Millisecond), p.gap)
+		}
 		k.done()
 		return
 	}

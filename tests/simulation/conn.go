@@ -99,9 +99,13 @@ func (c *conn) serve(login engine.LoginRequest, back reply) {
 		j.cancel, c.current = cancel, j
 		s.w.mu.Unlock()
 		j.results = &tsql.Results{}
+		what := s.announce(j.request.SQL)
 		err := session.Run(ctx, j.request, j.results)
 		cancel()
 		s.w.mu.Lock()
+		if what == "alter" {
+			s.node.c.faults.trigger("altered")
+		}
 		c.current = nil
 		switch {
 		case s.dead:
@@ -125,6 +129,27 @@ func (c *conn) serve(login engine.LoginRequest, back reply) {
 	c.closed = true
 	delete(s.conns, session.ID())
 	s.w.mu.Unlock()
+}
+
+// announce tells of a statement that changes the group, before it is run.
+func (s *server) announce(sql string) string {
+	what := ""
+	switch {
+	case len(sql) > 2000 || !strings.Contains(sql, "ALTER AVAILABILITY GROUP"):
+		return ""
+	case strings.Contains(sql, " SET (REQUIRED_SYNCHRONIZED"):
+		what = "alter"
+	case strings.HasSuffix(strings.TrimRight(sql, ";\n"), "] FAILOVER"):
+		what = "failover"
+	case strings.HasSuffix(strings.TrimRight(sql, ";\n"), "] OFFLINE"):
+		what = "offline"
+	default:
+		return ""
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	s.node.c.faults.trigger(what)
+	return what
 }
 
 func loginFailed(err error) error {

@@ -3,12 +3,17 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+
 	"github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/state"
+	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
 )
 
 // injector carries out the plan's faults; everything here runs with mu held.
@@ -19,6 +24,8 @@ type injector struct {
 	moves  int
 	healed bool
 	undo   []func() // of faults in force, for the end of all faults
+	saved  *coordinationv1.Lease
+	laptop *proc
 }
 
 // aimed waits for its event.
@@ -38,6 +45,10 @@ func (i *injector) arm() {
 		i.armed = append(i.armed, a)
 	}
 	i.c.w.after(i.plan.heal, i.heal)
+	i.c.w.after(quiet, func() { i.c.check.watched = true })
+	for d := quiet; d < i.plan.heal; d += 90 * time.Second { // what a backup of etcd may hold
+		i.c.w.after(d, func() { i.saved = i.c.api.lease })
+	}
 }
 
 // trigger tells of an event at which faults may be aimed.
@@ -161,7 +172,11 @@ func (i *injector) strike(f fault) {
 	case "freeze":
 		i.freeze(f.length, n.procs(), nil)
 	case "stand":
-		i.freeze(f.length, n.procs(), n.host)
+		h := n.host
+		if !i.twoLocks() {
+			h = nil // with k = 0 time is the only lock, and it is known to be one that a pause defeats
+		}
+		i.freeze(f.length, n.procs(), h)
 	case "freeze-sql":
 		if n.server != nil {
 			i.freeze(f.length, []*proc{n.server.proc}, nil)
@@ -193,6 +208,28 @@ func (i *injector) strike(f fault) {
 		c.api.annotate(v1alpha1.AnnotationRequest, v1alpha1.Request{
 			ID: fmt.Sprintf("move-%d", i.moves), Kind: v1alpha1.RequestFailover, Target: n.name, By: "somebody",
 		}.String())
+	case "crash-at":
+		i.sql(n, "EXEC mssqlsim.fault @kind = N'crash', @at = N'"+f.other+"'")
+	case "hand-offline":
+		i.sql(n, "ALTER AVAILABILITY GROUP [ag1] OFFLINE")
+	case "hand-failover":
+		if i.untroubled(n) {
+			i.sql(n, "EXEC sp_set_session_context @key = N'external_cluster', @value = N'yes'; ALTER AVAILABILITY GROUP [ag1] FAILOVER")
+		}
+	case "clock-jump":
+		n.host.wall.Add(int64(f.length))
+		i.sql(n, fmt.Sprintf("EXEC mssqlsim.fault @kind = N'clock', @offset = N'%s'", time.Duration(n.host.wall.Load())))
+	case "direct":
+		i.direct(n, f.length)
+	case "lease-delete":
+		c.api.lease = nil
+	case "lease-restore":
+		if i.saved != nil {
+			i.c.api.lease = i.saved.DeepCopy()
+			i.c.api.lease.ResourceVersion = i.c.api.next()
+		}
+	case "blank":
+		n.blank()
 	default:
 		c.violation("the schedule has an unknown fault %q", f.what)
 	}
@@ -266,4 +303,98 @@ func (i *injector) heal() {
 	i.c.check.healed()
 }
 
-func (i *injector) kill() {}
+func (i *injector) kill() {
+	if i.laptop != nil {
+		i.laptop.kill()
+	}
+}
+
+// twoLocks: the recorded rule makes every commit wait for another replica.
+func (i *injector) twoLocks() bool {
+	if i.c.api.lease == nil {
+		return false
+	}
+	a, _ := state.Decode(i.c.api.lease, "")
+	return a.Exists && a.Rule.K > 0
+}
+
+// untroubled tells whether a person who looks at the replica sees a complete, connected copy.
+func (i *injector) untroubled(n *node) bool {
+	if n.server == nil || n.server.dead || n.server.role != "SECONDARY" || n.server.frozen {
+		return false
+	}
+	for p, cuts := range i.c.w.cuts {
+		if cuts > 0 && (p.from == n.host.id || p.to == n.host.id) {
+			return false
+		}
+	}
+	have := holds(n.disk)
+	for v := range i.c.check.acked {
+		if !have[v] {
+			return false
+		}
+	}
+	return true
+}
+
+// sql lets a person run a batch as sa, on the server itself.
+func (i *injector) sql(n *node, batch string) {
+	i.c.clients.spawn(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		c, err := n.connect(ctx, i.c.clients, "sa", saPassword)
+		if err != nil {
+			return
+		}
+		err = c.Exec(ctx, batch)
+		i.c.w.say("person", "%s: %s: %v", n.name, batch, err)
+		_ = c.Close()
+	})
+}
+
+// direct is the plugin with --direct on a laptop that sleeps for a while in the middle.
+func (i *injector) direct(target *node, nap time.Duration) {
+	c := i.c
+	if i.laptop != nil {
+		return
+	}
+	i.moves++
+	c.api.annotate(v1alpha1.AnnotationRequest, v1alpha1.Request{
+		ID: fmt.Sprintf("move-%d", i.moves), Kind: v1alpha1.RequestFailover, Target: target.name, By: "somebody",
+	}.String())
+	p := c.w.newProc("laptop", 60, c.w.newHost("laptop"))
+	i.laptop = p
+	p.spawn(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+		defer cancel()
+		e := c.engine(p, "direct/somebody@laptop")
+		for ctx.Err() == nil {
+			r, err := e.Step(ctx, groupKey)
+			if err != nil {
+				c.w.say(p.name, "pass: %v", err)
+			}
+			if !p.sleep(max(r.Next, time.Second)) {
+				return
+			}
+		}
+	})
+	c.w.after(within(mix(c.w.seed, uint64(nap)), 100*time.Millisecond, 8*time.Second), func() { i.freeze(nap, []*proc{p}, nil) }) //nolint:gosec // a draw
+}
+
+// blank loses the node's volume: the pod comes back with an empty one.
+func (n *node) blank() {
+	if !n.alive() || n == n.c.primary() {
+		return
+	}
+	n.kill("its volume is lost", 137)
+	n.disk = engine.NewDisk()
+	n.memoryMu.Lock()
+	n.memory = nil
+	n.memoryMu.Unlock()
+	n.volumes++
+	n.pvc = fmt.Sprintf("pvc-%s-%d", n.name, n.volumes)
+	a := n.c.api
+	a.claims[v1alpha1.VolumeData+"-"+n.name] = n.claimObject()
+	a.next()
+	a.podsSeen = a.version
+}

@@ -42,6 +42,7 @@ type node struct {
 	gone       bool // it never comes back
 	crashes    int  // in a row, for the kubelet's back-off
 
+	volumes  int
 	promoted int // order of its newest promotion, 0 never
 }
 

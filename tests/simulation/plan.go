@@ -21,6 +21,10 @@ type plan struct {
 	hold      int32
 	threshold int32
 	faults    []fault
+	kept      []int    // places of the faults in the seed's whole schedule, when it was shortened
+	without   []string // rules that are switched off
+	// gap is the longest pause of acknowledgements that a single fault may cause (I5); 0 is not looked at.
+	gap time.Duration
 	// heal is when the faults end, end when the run ends, limit when it must be writable (I3).
 	heal, end, limit time.Duration
 }
@@ -73,6 +77,9 @@ func newPlan(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 0x5eed)) //nolint:gosec // a schedule, no secret
 	all := topologies()
 	p := plan{seed: seed, topology: all[seed%uint64(len(all))], heal: healAt, end: endAt, limit: limitAt, hold: 300, threshold: 30}
+	if seed%16 == 15 {
+		return singleFault(r, p)
+	}
 	p.colocated = r.IntN(3) == 0
 	if r.IntN(2) == 0 {
 		p.hold, p.threshold = 40, 10
@@ -107,7 +114,41 @@ func drawReadings(r *rand.Rand) engine.Readings {
 	if coin() {
 		x.Latch41104 = 20 * time.Second
 	}
+	seldom := func() bool { return r.IntN(6) == 0 }
+	x.LeaseByTimer, x.LeaseWallClock = seldom(), seldom()
+	x.TwoReplicasNeedMajority, x.ThreeReplicasCommitAlone, x.ConfigurationJudgedByOldQuorum = seldom(), seldom(), seldom()
+	x.RenewalRevivesPrimary, x.FlatSequence, x.FailoverIgnoresSyncMark = seldom(), seldom(), seldom()
 	return x
+}
+
+// singleFault is a schedule for I5: one trouble of the control plane or of one path, and writes go on.
+func singleFault(r *rand.Rand, p plan) plan {
+	p.topology = topologies()[[]int{0, 3, 5, 7, 9}[r.IntN(5)]]
+	p.timings = engine.DefaultTimings()
+	p.heal, p.end, p.limit = 300*time.Second, 330*time.Second, 600*time.Second
+	d := 5*time.Second + time.Duration(r.Int64N(int64(170*time.Second)))
+	p.gap = 6 * time.Second
+	f := fault{at: quiet + time.Duration(r.Int64N(int64(30*time.Second))), length: d}
+	switch r.IntN(6) {
+	case 0:
+		f.what = "api-away"
+	case 1:
+		f.what, f.who = "cut-control", "primary"
+	case 2:
+		f.what, f.length = "kill-controller", 0
+	case 3:
+		f.what = "freeze-controller"
+	case 4: // the secondary is waited for until its session ends
+		f.what, f.who, f.other, p.gap = "cut-endpoint", "primary", "secondary:0", 14*time.Second
+		if p.topology.k != nil {
+			f.what, f.other = "cut-control", "" // all secondaries must answer there: the user wants it to wait
+			p.gap = 6 * time.Second
+		}
+	default:
+		f.what, f.who = "cut-control", "secondary:0"
+	}
+	p.faults = []fault{f}
+	return p
 }
 
 // drawFaults makes a schedule.
@@ -126,7 +167,8 @@ func drawFaults(r *rand.Rand, p plan) []fault {
 		return fmt.Sprintf("node:%d", r.IntN(n))
 	}
 	secondary := func() string { return fmt.Sprintf("secondary:%d", r.IntN(max(1, n-1))) }
-	aims := []string{"grant", "grant", "rule", "phase", "phase automatic", "role PRIMARY", "role RESOLVING", "record", "label"}
+	aims := []string{"grant", "grant", "rule", "phase", "phase failover/promoting", "role PRIMARY", "role RESOLVING", "record", "alter", "altered", "failover", "offline"}
+	blank := false
 	draw := func(at time.Duration) fault {
 		f := fault{at: at}
 		switch k := r.IntN(100); {
@@ -142,8 +184,10 @@ func drawFaults(r *rand.Rand, p plan) []fault {
 			f.what, f.who, f.other, f.length = "cut-endpoint", anyNode(), secondary(), span(2*time.Second, 90*time.Second)
 		case k < 48:
 			f.what, f.who, f.other, f.length = "one-way", anyNode(), secondary(), span(2*time.Second, 60*time.Second)
-		case k < 54:
+		case k < 52:
 			f.what, f.who, f.length = "freeze", anyNode(), span(time.Second, 45*time.Second)
+		case k < 54:
+			f.what, f.who, f.length = "stand", anyNode(), span(time.Second, 60*time.Second)
 		case k < 57:
 			f.what, f.who, f.length = "freeze-sql", anyNode(), span(time.Second, 60*time.Second)
 		case k < 60:
@@ -158,8 +202,24 @@ func drawFaults(r *rand.Rand, p plan) []fault {
 			f.what, f.length = "api-chaos", span(10*time.Second, 90*time.Second)
 		case k < 86:
 			f.what, f.who = "reset", anyNode()
-		case k < 96:
+		case k < 90:
 			f.what, f.who = "move", secondary()
+		case k < 92:
+			f.what, f.who = "crash-at", anyNode()
+			f.other = []string{"commit", "harden", "propose", "configure", "promote", "promoted"}[r.IntN(6)]
+		case k < 93:
+			f.what, f.who, f.length = "direct", secondary(), span(5*time.Second, 90*time.Second)
+		case k < 94:
+			f.what, f.who = "hand-offline", "primary"
+		case k < 95:
+			f.what, f.who = "hand-failover", secondary()
+		case k < 96:
+			f.what, f.who, f.length = "clock-jump", anyNode(), span(-20*time.Second, 20*time.Second)
+		case k < 97:
+			f.what = []string{"lease-delete", "lease-restore"}[r.IntN(2)]
+		case k < 98 && !blank && n > 2:
+			blank = true
+			f.what, f.who = "blank", secondary()
 		default:
 			f.what, f.who, f.length = "cut-controller", "leader", span(5*time.Second, 60*time.Second)
 		}
@@ -183,7 +243,7 @@ func drawFaults(r *rand.Rand, p plan) []fault {
 		}
 		at += span(8*time.Second, 90*time.Second)
 	}
-	if n > 1 && r.IntN(5) == 0 {
+	if n > 1 && r.IntN(4) == 0 {
 		add(fault{at: span(quiet, p.heal), what: "never", who: anyNode()})
 	}
 	return faults

@@ -33,6 +33,10 @@ type Instance struct {
 	oldLogs  [][]ErrorLogRow
 	faults   faults
 	seeding  []*AutomaticSeedingRow
+
+	// rights are answers of can, as of rightsOf.
+	rights   map[right]bool
+	rightsOf *ServerState
 }
 
 const editionExpress = "Express Edition (64-bit)"

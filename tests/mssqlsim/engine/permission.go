@@ -105,6 +105,26 @@ func (in *Instance) can(s *session, name string) bool {
 	if s == in.nobody {
 		return false
 	}
+	// Views ask again and again; the answer stays while the server's metadata does.
+	if in.rightsOf != in.srv {
+		in.rightsOf, in.rights = in.srv, map[right]bool{}
+	}
+	key := right{s.login, name}
+	may, known := in.rights[key]
+	if !known {
+		may = in.decideRight(s, name)
+		in.rights[key] = may
+	}
+	return may
+}
+
+// right is a permission on the server of one login.
+type right struct {
+	login PrincipalID
+	name  string
+}
+
+func (in *Instance) decideRight(s *session, name string) bool {
 	if in.isSysadmin(s) {
 		return true
 	}
