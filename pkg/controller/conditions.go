@@ -288,6 +288,11 @@ func primaryCutOff(f groupFacts) verdict {
 }
 
 func commitPending(f groupFacts) verdict {
+	for _, b := range f.Report.Decision.Blocks {
+		if b.Reason == v1alpha1.ConditionConfigurationCommitPending {
+			return yes(b.Reason, b.Replica+": "+b.Message)
+		}
+	}
 	for _, r := range f.Report.Snapshot.Replicas {
 		if r.Local.Role == ag.RolePrimary && r.Local.CommitPendingFor > commitPendingLimit {
 			return yes(v1alpha1.ConditionConfigurationCommitPending, fmt.Sprintf(

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/change"
@@ -120,7 +121,9 @@ func (o *Options) run(ctx context.Context, r *change.Result) error {
 	if change.DryRun(o.DryRun) != change.DryRunNone {
 		return o.dryRun(ctx, r)
 	}
-	if o.To != "" && g.Status.PrimaryReplica == o.To && g.Status.TargetPrimary == "" {
+	// A primary whose configuration cannot be committed may be promoted onto itself.
+	stuck := o.maxLoss != 0 && meta.IsStatusConditionTrue(g.Status.Conditions, api.ConditionConfigurationCommitPending)
+	if o.To != "" && g.Status.PrimaryReplica == o.To && g.Status.TargetPrimary == "" && !stuck {
 		fmt.Fprintf(o.Streams.ErrOut, "%s %s is primary already\n", o.Streams.Mark(iostreams.MarkOK), o.To)
 		r.To, r.Result, r.Message = o.To, change.ResultAlreadySo, "already primary"
 		return nil

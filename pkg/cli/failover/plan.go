@@ -53,6 +53,9 @@ func (o *Options) plan() *change.Plan {
 
 // lossText says what may be lost. What cannot be known is said to be unknown.
 func (o *Options) lossText(g *api.SQLServerAvailabilityGroup) string {
+	if o.To == g.Status.PrimaryReplica && o.To != "" {
+		return "none: it is the last primary itself, and holds every acknowledged commit"
+	}
 	known := "an unknown number of acknowledged commits"
 	if o.maxLoss > 0 {
 		known = fmt.Sprintf("up to %d s of acknowledged commits, refused when it may be more", o.maxLoss)

@@ -46,9 +46,11 @@ type Promote struct {
 	Replica string
 	Epoch   int64
 	Lease   time.Duration
-	// Force sends FORCE_FAILOVER_ALLOW_DATA_LOSS.
-	Force bool
-	Guard Guard
+	// Force sends FORCE_FAILOVER_ALLOW_DATA_LOSS; Lossless, for people, tells that nothing is
+	// lost by it: R20 has compared both ends, or the target is the last primary itself.
+	Force    bool
+	Lossless bool
+	Guard    Guard
 }
 
 // TakeOffline sends OFFLINE with an expiry.
@@ -157,6 +159,9 @@ func (a Swap) String() string {
 	return s + ")"
 }
 func (a Promote) String() string {
+	if a.Force && a.Lossless {
+		return fmt.Sprintf("promote %s with the forced statement, nothing is lost (epoch %d)", a.Replica, a.Epoch)
+	}
 	if a.Force {
 		return fmt.Sprintf("force %s to primary, data may be lost (epoch %d)", a.Replica, a.Epoch)
 	}

@@ -129,8 +129,10 @@ const (
 	RungEndpointOne Rung = "EndpointOne"
 	RungBoth        Rung = "Both"
 	RungRejoin      Rung = "Rejoin"
-	RungReseed      Rung = "Reseed"
-	RungBlocked     Rung = "Blocked"
+	// RungResume is RESUME of suspended copies, beside the ladder.
+	RungResume  Rung = "Resume"
+	RungReseed  Rung = "Reseed"
+	RungBlocked Rung = "Blocked"
 )
 
 // Rule is the number of a rule of safety.md, for refusals: "R12".

@@ -57,7 +57,9 @@ func (x SQLExecutor) Execute(ctx context.Context, pass Pass, action ag.Action) *
 	case ag.Reseat:
 		return x.guarded(ctx, pass, a.Replica, a.Guard, statementTimeout, notPrimary(), tsql.SetRoleSecondary)
 	case ag.Rejoin:
-		return x.guarded(ctx, pass, a.Replica, a.Guard, joinTimeout, notPrimary(), func(g tsql.Guard) string { return tsql.Rejoin(g, pass.Policy.External) })
+		return x.guarded(ctx, pass, a.Replica, a.Guard, joinTimeout, notPrimary(), func(g tsql.Guard) string {
+			return tsql.Rejoin(g, pass.Policy.External, modeOf(pass.Snapshot, a.Replica))
+		})
 	case ag.RestartEndpoints:
 		return x.restartEndpoints(ctx, pass, a)
 	case ag.StopEndpoints:
@@ -83,6 +85,14 @@ func (x SQLExecutor) Execute(ctx context.Context, pass Pass, action ag.Action) *
 	case ag.Swap:
 	}
 	return &ag.Error{Kind: ag.ErrUnknown, Message: fmt.Sprintf("no procedure for %q", action)}
+}
+
+// modeOf is the availability mode of a replica in the snapshot.
+func modeOf(s ag.Snapshot, replica string) ag.Mode {
+	if r := s.Find(replica); r != nil {
+		return r.Mode
+	}
+	return ag.ModeUnknown
 }
 
 // anyRole: the server has a replica of the group.

@@ -19,6 +19,13 @@ func (v *view) startSwitchover(d *draft, kind ag.OperationKind, target, cause st
 	return true
 }
 
+func demoteReason(op *ag.Operation) string {
+	if renewing(op) {
+		return "to be promoted again"
+	}
+	return "planned move to " + op.Target
+}
+
 // demote takes the label away and then takes the primary offline.
 func (v *view) demote(d *draft, p *ag.Replica, why string) {
 	if p.Pod.RoleLabel != ag.RoleUnknown {
@@ -37,11 +44,13 @@ func (v *view) demoting(d *draft, op *ag.Operation) bool {
 	case st == holderWriting && v.overdue(op):
 		return v.cancel(d, op, "the primary was not offline in time")
 	case st == holderWriting:
-		if x := v.plannedRefusal(t); !x.none() {
+		if x := v.plannedRefusal(t); !x.none() && !renewing(op) {
 			return v.cancel(d, op, fmt.Sprintf("%s: %s: %s", op.Target, x.rule, x.why))
 		}
-		v.demote(d, p, "planned move to "+op.Target)
+		v.demote(d, p, demoteReason(op))
 		return true
+	case st == holderNotPrimary && sameRun(p, v.auth.Holder) && renewing(op):
+		return v.renew(d, op, p)
 	case st == holderNotPrimary && sameRun(p, v.auth.Holder):
 		return v.handOver(d, op, p, t)
 	case v.overdue(op):

@@ -148,7 +148,13 @@ func (w *world) execute(a ag.Action) *ag.Error {
 		w.setLabel(a)
 	case ag.Seal:
 		return w.seal(a)
-	case ag.ResumeDatabase, ag.SetCommitRule:
+	case ag.ResumeDatabase:
+		s, err := reach(a.Replica)
+		if err != nil {
+			return err
+		}
+		s.suspend = false
+	case ag.SetCommitRule:
 	}
 	return nil
 }
@@ -167,7 +173,7 @@ func (w *world) offline(s *server) {
 	if s.role == ag.RoleNone {
 		return
 	}
-	s.role, s.becoming, s.waiting = ag.RoleResolving, 0, nil
+	s.role, s.becoming, s.waiting, s.pending = ag.RoleResolving, 0, nil, 0
 }
 
 func (w *world) setLabel(a ag.SetRoleLabel) {

@@ -220,11 +220,7 @@ func (v *view) promote(d *draft, op *ag.Operation, to *ag.Replica, lastPrimary b
 	if op.Kind == ag.OperationForced {
 		// What the others hold beyond it is discarded, and what it lacks is lost: none of
 		// them counts until it has caught up.
-		for _, name := range v.auth.Rule.Names() {
-			if name != to.Name {
-				next.Stale = with(next.Stale, name)
-			}
-		}
+		v.staleButFor(&next, to)
 	}
 	next.Sequences = v.sequences()
 	if to.Name != next.LastPrimary {
@@ -244,7 +240,7 @@ func (v *view) promote(d *draft, op *ag.Operation, to *ag.Replica, lastPrimary b
 // failoverStatement is FAILOVER on this replica. CLUSTER_TYPE = NONE knows only the
 // forced form; a planned move has then been proven complete by the comparison of R20.
 func (v *view) failoverStatement(to *ag.Replica, epoch int64, force bool) ag.Promote {
-	return ag.Promote{Replica: to.Name, Epoch: epoch, Lease: v.tm.L, Force: force || !v.pol.External,
+	return ag.Promote{Replica: to.Name, Epoch: epoch, Lease: v.tm.L, Force: force || !v.pol.External, Lossless: !force,
 		Guard: ag.Guard{PodUID: to.Pod.UID, Role: to.Local.Role, Sequence: to.Local.Sequence}}
 }
 

@@ -77,6 +77,7 @@ type server struct {
 	suspend     bool
 	lastSeen    map[string]time.Duration // as primary: when each follower was last connected
 	pending     time.Duration            // configuration commit waiting since, 0 when none
+	proposed    *config                  // that configuration
 	waiting     []int                    // values hardened here and not acknowledged yet
 	order       int                      // rank of its newest promotion
 	selfPrimary bool                     // under NONE: it comes back PRIMARY
@@ -116,6 +117,8 @@ type world struct {
 	refuseAll  bool // every FAILOVER answers 41142
 	// promoteAlone: a promotion is no configuration commit to a majority (safety fact 2 false).
 	promoteAlone bool
+	// oldQuorum: ALTER … TO_COMMIT = 0 needs the quorum of the value that it replaces (FG 11 no. 34).
+	oldQuorum bool
 	// joinResolving: after JOIN the role is RESOLVING (FG 11 no. 33).
 	joinResolving bool
 	// beforeOffline happens between a swap and the OFFLINE behind it.
@@ -185,6 +188,7 @@ func (w *world) newContainer(s *server) {
 	s.started, s.up, s.frozen = w.now, true, false
 	s.role, s.becoming, s.leaseEnd, s.pending, s.waiting = ag.RoleResolving, 0, 0, 0, nil
 	s.suspend = false
+	s.proposed = nil
 	if s.selfPrimary {
 		s.role = ag.RolePrimary // CLUSTER_TYPE = NONE: it comes back by itself (FG 4.1)
 	}
@@ -320,7 +324,10 @@ func (w *world) voters() int {
 // commitConfig commits a configuration to a quorum, or leaves it pending (FG 5.4, 11 no. 34).
 func (w *world) commitConfig(p *server, change func(*config), promotion bool) bool {
 	next := p.cfg.clone()
-	next.seq++
+	if p.proposed != nil && !promotion {
+		next = p.proposed.clone() // what waits is part of what follows
+	}
+	next.seq = p.cfg.seq + 1
 	change(&next)
 	votes := []*server{}
 	for _, f := range w.servers {
@@ -337,7 +344,11 @@ func (w *world) commitConfig(p *server, change func(*config), promotion bool) bo
 		}
 	}
 	need := w.voters()/2 + 1
-	if w.voters() == 2 && (next.k == 0 || promotion) || promotion && (p.forced || w.promoteAlone) {
+	required := next.k
+	if w.oldQuorum {
+		required = max(required, p.cfg.k) // a change is judged by the value that it changes, too
+	}
+	if w.voters() == 2 && (required == 0 || promotion) || promotion && (p.forced || w.promoteAlone) {
 		need = 1
 	}
 	if promotion && w.promoteAlone {
@@ -347,9 +358,12 @@ func (w *world) commitConfig(p *server, change func(*config), promotion bool) bo
 		if p.pending == 0 {
 			p.pending = w.now
 		}
+		if !promotion {
+			p.proposed = &next // persisted by the primary, not committed
+		}
 		return false
 	}
-	p.pending = 0
+	p.pending, p.proposed = 0, nil
 	p.cfg = next
 	for _, f := range votes {
 		f.cfg = next.clone()
@@ -435,6 +449,9 @@ func (w *world) serverBeat(s *server) {
 func (w *world) becomePrimary(s *server) {
 	ok := w.commitConfig(s, func(c *config) {
 		c.seq = (s.cfg.seq>>32 + 1) << 32
+		if s.proposed != nil {
+			c.k = s.proposed.k
+		}
 		c.synced = []string{s.name}
 	}, true)
 	if !ok {
@@ -482,6 +499,9 @@ func (w *world) primaryBeat(p *server) {
 			f.log = append([]int(nil), p.log...)
 			f.cfg = p.cfg.clone()
 		}
+	}
+	if p.proposed != nil {
+		w.commitConfig(p, func(*config) {}, false)
 	}
 	for _, f := range w.servers {
 		if f == p || f.mode != ag.ModeSynchronous {
@@ -724,6 +744,9 @@ func (w *world) local(s *server) ag.Local {
 	l := ag.Local{Reach: ag.ReachOK, ServerName: strings.ToUpper(s.name), Role: s.role, GroupID: groupID, Sequence: s.cfg.seq,
 		RequiredToCommit: s.cfg.k, Configured: w.configured(), LeaseEnabled: !w.noLease, Endpoint: s.endpoint}
 	if s.role == ag.RolePrimary {
+		if s.pending > 0 {
+			l.CommitPendingFor = w.now - s.pending
+		}
 		l.LeaseRemaining = max(s.leaseEnd-w.now, 0)
 	}
 	if s.mode != ag.ModeConfigurationOnly {

@@ -24,6 +24,9 @@ func topologies() []topology {
 		{"three synchronous", func() *world { return newWorld(3) }},
 		{"three synchronous, promotion without majority", func() *world { return newWorld(3, alone) }},
 		{"two synchronous, k=1", func() *world { return newWorld(2) }},
+		{"two synchronous, a change judged by the old value, too", func() *world {
+			return newWorld(2, func(w *world) { w.oldQuorum = true })
+		}},
 		{"two synchronous, k=0", func() *world { return newWorld(2, k(0)) }},
 		{"two synchronous and a witness", func() *world { return newWorld(2, withWitness, k(0)) }},
 		{"five synchronous", func() *world { return newWorld(5) }},

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
@@ -138,10 +137,7 @@ func (v *view) help(d *draft, p *ag.Replica, rec *ag.Recovery) bool {
 		return false
 	}
 	if rec.Symptom == ag.SymptomSuspended {
-		if v.resume(d, r, rec) {
-			return false
-		}
-		d.block(ag.ReasonCopySuspended, "", r.Name, "%s: resume it when nothing on it is needed any more, RESUME discards what the primary does not have", suspendedText(r))
+		v.resume(d, p, r, rec)
 		return false
 	}
 	if left := v.mayStart(d, rec); left > 0 {
@@ -178,40 +174,6 @@ func (v *view) help(d *draft, p *ag.Replica, rec *ag.Recovery) bool {
 	return v.climb(d, p, r, rec, steps[n])
 }
 
-// resumeRounds bounds the tries to resume a copy, resumePause their distance.
-const (
-	resumeRounds = 5
-	resumePause  = 15 * second
-)
-
-// resume lets the copies of a replica go on that a planned move under clusterType NONE
-// has suspended: there FORCE is the only statement (FG 4.9), and R20 has compared both
-// ends before it was sent, so that RESUME discards nothing. After any other FORCE a
-// person decides.
-func (v *view) resume(d *draft, r *ag.Replica, rec *ag.Recovery) bool {
-	h := v.in.Memory.History
-	planned := len(h) > 0 && h[0].Kind == changeKind(ag.OperationSwitchover) && h[0].Epoch == v.auth.Epoch
-	if v.pol.External || !planned || contains(v.auth.Stale, r.Name) || rec.Attempts >= resumeRounds {
-		return false
-	}
-	for _, db := range r.Local.Databases {
-		if db.Suspended && db.SuspendReason != suspendedByPartner {
-			return false
-		}
-	}
-	if rec.Attempts > 0 && elapsed(rec.LastAttemptAt, v.now) < resumePause {
-		return true
-	}
-	for _, db := range r.Local.Databases {
-		if db.Suspended {
-			d.do(ag.ResumeDatabase{Replica: r.Name, Database: db.Name})
-		}
-	}
-	rec.Attempts++
-	rec.Rung, rec.LastAttemptAt = ag.RungReseat, v.now
-	return true
-}
-
 // mayStart is how long the first step is still to wait: a former primary gives the new
 // one time to open its endpoint, a replica that is merely disconnected time to connect.
 func (v *view) mayStart(d *draft, rec *ag.Recovery) time.Duration {
@@ -244,7 +206,7 @@ func (v *view) climb(d *draft, p, r *ag.Replica, rec *ag.Recovery, s ladderStep)
 		a = ag.RestartEndpoints{Replicas: []string{r.Name, p.Name}, Guard: guard}
 	case ag.RungRejoin:
 		a = ag.Rejoin{Replica: r.Name, Guard: guard}
-	case ag.RungWait, ag.RungReseed, ag.RungBlocked:
+	case ag.RungWait, ag.RungReseed, ag.RungResume, ag.RungBlocked:
 		return false
 	}
 	if !d.do(a) {
@@ -266,7 +228,7 @@ func (v *view) climb(d *draft, p, r *ag.Replica, rec *ag.Recovery, s ladderStep)
 func (v *view) mayRejoin(r, p *ag.Replica) refusal {
 	h := v.in.Memory.History
 	switch {
-	case len(h) > 0 && h[0].Kind == changeKind(ag.OperationForced) && r.Mode == ag.ModeSynchronous && !v.anotherComplete(r):
+	case len(h) > 0 && h[0].Kind == changeKind(ag.OperationForced) && h[0].From != h[0].To && r.Mode == ag.ModeSynchronous && !v.anotherComplete(r):
 		return refuse("", "%s was forced to primary and its copy is not proven complete: what is only on %s would be lost", p.Name, r.Name)
 	case v.ahead(r, p) && !v.explained(r):
 		return refuse("", "no promotion of the record explains its configuration (sequence number %d, the primary's %d): it may have been promoted by hand, and hold what the primary does not",
@@ -300,13 +262,4 @@ func (v *view) anotherComplete(r *ag.Replica) bool {
 		}
 	}
 	return false
-}
-
-func suspendedText(r *ag.Replica) string {
-	for _, db := range r.Local.Databases {
-		if db.Suspended {
-			return fmt.Sprintf("database %s is suspended (%s)", db.Name, orText(db.SuspendReason, "no reason given"))
-		}
-	}
-	return ""
 }

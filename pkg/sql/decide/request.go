@@ -31,6 +31,9 @@ func ruleRequest(v *view, d *draft) bool {
 	if q.Target != "" && v.snap.Find(q.Target) == nil {
 		return d.answer(q, ResultRefused, ag.ReasonUnknownReplica, "there is no replica %s", q.Target)
 	}
+	if p != nil && q.Target == p.Name && q.AllowDataLoss && v.commitStuck(p) && v.pol.External {
+		return v.startRenewal(d, p, ag.OperationForced, requestCause(q), q)
+	}
 	if p != nil && q.Target == p.Name {
 		return d.answer(q, ResultDone, ag.ReasonAlreadyPrimary, "%s is primary already", p.Name)
 	}

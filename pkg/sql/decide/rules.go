@@ -20,6 +20,7 @@ func chain() []rule {
 		{"handover", ruleHandover},
 		{"primary", rulePrimary},
 		{"given up", ruleGivenUp},
+		{"renew", ruleRenew},
 		{"failback", ruleFailback},
 		{"recover", ruleRecover},
 	}

@@ -15,7 +15,7 @@ import (
 // The scenario language. Every file tells one story; `go test ./pkg/sql/decide -rewrite`
 // rewrites what was done, and a person reads the difference.
 //
-//	ag replicas=3 [witness] [async] [k=N] [auto=false] [none] [nolease] [alone]
+//	ag replicas=3 [witness] [async] [k=N] [auto=false] [none] [nolease] [alone] [oldquorum]
 //	kill R [down=20s|forever]      the container ends and restarts
 //	delete R [forever]             the pod vanishes; a new one comes after its end is proven
 //	terminate R                    the pod gets a deletion timestamp
@@ -217,6 +217,7 @@ func (w *world) fresh(t *testing.T, d *datadriven.TestData) *world {
 		w.policy.External = !has(d, "none")
 		w.noLease = has(d, "nolease")
 		w.promoteAlone = has(d, "alone")
+		w.oldQuorum = has(d, "oldquorum")
 		if v, ok := value(d, "auto"); ok {
 			w.policy.AutoFailover = v == "true"
 		}

@@ -122,11 +122,7 @@ func (v *view) follow(d *draft, x *ag.Replica) bool {
 	var res *ag.Result
 	if confirmed {
 		c.Kind, c.RequestID = "forced", v.in.Request.ID
-		for _, name := range v.auth.Rule.Names() {
-			if name != x.Name {
-				next.Stale = with(next.Stale, name)
-			}
-		}
+		v.staleButFor(&next, x)
 		res = &ag.Result{ID: v.in.Request.ID, Kind: requestFailover, Target: x.Name, Result: ResultDone, Message: x.Name + " is primary", CompletedAt: v.now}
 	}
 	d.do(ag.Swap{Next: next, Why: x.Name + " is PRIMARY and is followed: " + cause, Change: c, Result: res})
@@ -180,17 +176,10 @@ func (v *view) forcedEvidence(x *ag.Replica) string {
 	return ""
 }
 
-// suspendedByPartner is the suspend reason that FORCE leaves on the others (FG 4.9).
-const suspendedByPartner = "SUSPEND_FROM_PARTNER"
-
 // staleOthers: FORCE by hand makes all others stale until it is confirmed.
 func (v *view) staleOthers(d *draft, x *ag.Replica) bool {
 	next := v.auth.Clone()
-	for _, name := range v.auth.Rule.Names() {
-		if name != x.Name {
-			next.Stale = with(next.Stale, name)
-		}
-	}
+	v.staleButFor(&next, x)
 	if len(next.Stale) != len(v.auth.Stale) {
 		d.do(ag.Swap{Next: next, Why: x.Name + " was forced by hand: the others are stale"})
 	}

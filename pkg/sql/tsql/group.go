@@ -115,9 +115,13 @@ func SetCommitRule(guard Guard, k int32) string {
 }
 
 // Rejoin resets latched state without re-seeding where the log chain allows:
-// OFFLINE, DROP, JOIN, GRANT (FG 1.7, 4.7).
-func Rejoin(guard Guard, external bool) string {
-	return guard.Wrap(alter(guard.Group, "OFFLINE"), dropGroup(guard.Group), join(guard.Group, external), grantCreateAnyDatabase(guard.Group))
+// OFFLINE, DROP, JOIN, GRANT (FG 1.7, 4.7). A configuration-only replica takes no GRANT (47111).
+func Rejoin(guard Guard, external bool, mode ag.Mode) string {
+	statements := []string{alter(guard.Group, "OFFLINE"), dropGroup(guard.Group), join(guard.Group, external)}
+	if mode != ag.ModeConfigurationOnly {
+		statements = append(statements, grantCreateAnyDatabase(guard.Group))
+	}
+	return guard.Wrap(statements...)
 }
 
 func alter(group, verb string) string { return "ALTER AVAILABILITY GROUP " + Ident(group) + " " + verb }

@@ -1,0 +1,146 @@
+package decide
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+)
+
+const (
+	// commitPatience is how long a configuration commit may wait before it is called stuck (FG 5.4).
+	commitPatience = 60 * second
+	// renewPause doubles with each promotion of the primary onto itself that has not helped,
+	// of which there are at most maxRenewals in a row.
+	renewPause  = 5 * time.Minute
+	maxRenewals = 3
+	// renewAfterSteps of the ladder: its replicas were re-seated, and both endpoints restarted once.
+	renewAfterSteps = 6
+)
+
+// ruleRenew: the primary waits for a commit of the group's configuration that does not
+// come. It acknowledges nothing then, and a failover onto the primary itself loses nothing
+// (safety.md §4): with two replicas and k = 0 recorded, the new promotion needs nobody
+// (FG 11 no. 34); with more, where a majority answers and yet does not follow it. Where
+// it would not help, the way out is named.
+func ruleRenew(v *view, d *draft) bool {
+	p := v.primary()
+	if p == nil || !v.commitStuck(p) || v.auth.Operation != nil || !v.pol.External || len(v.auth.Unfenced) > 0 {
+		return false
+	}
+	cause := fmt.Sprintf("a change of the configuration has waited for its quorum for more than %s", commitPatience)
+	hope := v.renewable(p)
+	if !v.pol.AutoFailover {
+		hope = ""
+	}
+	if hope == "" {
+		d.block(ag.ReasonCommitPending, "", p.Name, "%s: nothing is acknowledged until %s; or, which loses nothing because it is the last primary itself: kubectl mssql failover NAME --to %s --allow-data-loss=unlimited",
+			cause, orText(v.quorumMissing(p), "its secondaries follow it again"), p.Name)
+		return false
+	}
+	if n := v.renewals(); n > 0 {
+		if n >= maxRenewals {
+			d.block(ag.ReasonCommitPending, "", p.Name, "%s, and %d promotions of it onto itself have not helped", cause, n)
+			return false
+		}
+		if left := renewPause<<(n-1) - elapsed(v.in.Memory.LastRoleChangeAt, v.now); left > 0 {
+			d.wait(left, "the next promotion of %s onto itself", p.Name)
+			return false
+		}
+	}
+	return v.startRenewal(d, p, ag.OperationSwitchover, cause+": "+hope, nil)
+}
+
+// commitStuck: it has been waiting for too long.
+func (v *view) commitStuck(p *ag.Replica) bool { return p.Local.CommitPendingFor >= commitPatience }
+
+// renewable says why a promotion of the primary onto itself would help, or nothing.
+func (v *view) renewable(p *ag.Replica) string {
+	if len(v.auth.Rule.Set) == 2 && v.witness() == nil && v.auth.Rule.K == 0 {
+		return "two replicas and k = 0 recorded need nobody else"
+	}
+	voters, here := 1, 1
+	for i := range v.snap.Replicas {
+		r := &v.snap.Replicas[i]
+		if r.Name == p.Name || r.Mode == ag.ModeAsynchronous {
+			continue
+		}
+		voters++
+		rec := recoveryOf(v.in.Memory.Recoveries, r.Name)
+		if notPrimary(r) && r.Local.Role != ag.RoleNone && r.Local.Sequence <= p.Local.Sequence && rec != nil && rec.Attempts >= renewAfterSteps {
+			here++
+		}
+	}
+	if voters > 1 && here >= voters/2+1 {
+		return fmt.Sprintf("%d of %d replicas answer and do not follow it", here-1, voters-1)
+	}
+	return ""
+}
+
+// quorumMissing names the voters that do not follow the primary.
+func (v *view) quorumMissing(p *ag.Replica) string {
+	var missing []string
+	for i := range v.snap.Replicas {
+		r := &v.snap.Replicas[i]
+		if r.Name != p.Name && r.Mode != ag.ModeAsynchronous && (r.Remote == nil || !r.Remote.Connected) {
+			missing = append(missing, r.Name)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return "enough of " + strings.Join(missing, ", ") + " follow it again"
+}
+
+// renewals counts the newest changes in a row that were promotions of a primary onto itself.
+func (v *view) renewals() int {
+	n := 0
+	for _, h := range v.in.Memory.History {
+		if h.From != h.To || h.To != v.auth.LastPrimary {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// startRenewal takes the primary offline, to promote it again: it never loses the Lease.
+func (v *view) startRenewal(d *draft, p *ag.Replica, kind ag.OperationKind, cause string, req *ag.Request) bool {
+	next := v.auth.Clone()
+	next.Operation = v.newOperation(kind, ag.PhaseDemoting, p.Name, p.Name, cause, v.pol.SwitchoverMax, req)
+	d.do(ag.Swap{Next: next, Why: fmt.Sprintf("%s is promoted onto itself: %s", p.Name, cause), Result: v.running(next.Operation)})
+	d.event(ag.EventNormal, ag.EventRequested, "Promoting %s onto itself: %s", p.Name, cause)
+	v.demote(d, p, "to be promoted again")
+	return true
+}
+
+// renewing: this operation promotes the primary onto itself.
+func renewing(op *ag.Operation) bool { return op.From != "" && op.From == op.Target }
+
+// renew is its second half: the primary is offline, and nobody else was told to become PRIMARY.
+func (v *view) renew(d *draft, op *ag.Operation, p *ag.Replica) bool {
+	force := op.Kind == ag.OperationForced
+	next := v.auth.Clone()
+	next.Operation = v.step(op, ag.PhasePromoting, "%s is offline; promote it again", p.Name)
+	v.extend(op, next.Operation)
+	if force {
+		v.staleButFor(&next, p)
+	}
+	d.do(ag.Swap{Next: next, Why: p.Name + " is offline and is promoted again"})
+	f := v.failoverStatement(p, v.auth.Epoch, force)
+	f.Lossless = true
+	d.do(f)
+	d.event(ag.EventNormal, ag.EventPromoted, "Promoting %s (epoch %d)", p.Name, v.auth.Epoch)
+	d.soon("%s to become PRIMARY", p.Name)
+	return true
+}
+
+// staleButFor: after FORCE none of the others counts until it has caught up.
+func (v *view) staleButFor(next *ag.Authority, p *ag.Replica) {
+	for _, name := range v.auth.Rule.Names() {
+		if name != p.Name {
+			next.Stale = with(next.Stale, name)
+		}
+	}
+}
