@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/check"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/complete"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/completion"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/create"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
@@ -20,6 +21,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/fence"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/install"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/list"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/logs"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/resize"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/restart"
@@ -125,6 +127,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		plugin(versioncmd.New(f, s), groupOperator),
 		plugin(create.New(f, s), groupCreate),
 		plugin(status.New(f, s), groupSee),
+		plugin(list.New(f, s), groupSee),
 		plugin(logs.New(f, s), groupSee),
 		plugin(explain.New(name, s), groupSee),
 		plugin(sqlcmd.New(f, s), groupData),
@@ -136,6 +139,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 	shell := completion.New(argv0, filepath.SplitList(os.Getenv("PATH")), name, s)
 	shell.GroupID = groupShell
 	root.AddCommand(shell)
+	complete.Tree(root, f, flags)
 	root.SetHelpCommandGroupID(groupShell)
 	return root
 }

@@ -4,6 +4,7 @@
 package clitest
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 )
 
 // Request is one call that reached the server.
@@ -79,8 +82,7 @@ type API struct {
 	forwards  map[string]string
 	pages     map[string]string
 	delay     time.Duration
-	inFlight  int
-	most      int
+	gates     map[string]*gate
 	watchers  map[*watcher]bool
 	changed   chan struct{}
 	absent    map[string]bool
@@ -98,7 +100,7 @@ func Start(t testing.TB) *API {
 	t.Helper()
 	a := &API{
 		objects: map[objectKey]*unstructured.Unstructured{}, version: 100,
-		logs: map[string]string{}, forwards: map[string]string{}, pages: map[string]string{},
+		logs: map[string]string{}, forwards: map[string]string{}, pages: map[string]string{}, gates: map[string]*gate{},
 		watchers: map[*watcher]bool{}, changed: make(chan struct{}), absent: map[string]bool{},
 	}
 	a.server = httptest.NewServer(a)
@@ -138,10 +140,21 @@ users:
 	return path
 }
 
-// Add stores objects as they are, status included.
+// Add stores objects as they are, status included; their kind need not be filled in.
 func (a *API) Add(t testing.TB, objects ...runtime.Object) {
 	t.Helper()
+	scheme, err := factory.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, o := range objects {
+		if o.GetObjectKind().GroupVersionKind().Empty() {
+			kinds, _, err := scheme.ObjectKinds(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.GetObjectKind().SetGroupVersionKind(kinds[0])
+		}
 		m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 		if err != nil {
 			t.Fatal(err)
@@ -349,26 +362,43 @@ func (a *API) Delay(d time.Duration) {
 	a.delay = d
 }
 
-// MostAtOnce is the largest number of requests that were under way at one time.
-func (a *API) MostAtOnce() int {
+// Together holds every request for the resource until n of them are under way at once: a
+// client that asks one after the other gets no answer.
+func (a *API) Together(resource string, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.most
+	a.gates[resource] = &gate{missing: n, open: make(chan struct{})}
 }
 
-// enter waits for the delay; the returned function ends the request.
-func (a *API) enter() func() {
+type gate struct {
+	missing int
+	open    chan struct{}
+}
+
+// pass waits at the gate of a resource, if it has one.
+func (a *API) pass(ctx context.Context, resource string) {
 	a.mu.Lock()
-	a.inFlight++
-	a.most = max(a.most, a.inFlight)
+	g := a.gates[resource]
+	if g == nil {
+		a.mu.Unlock()
+		return
+	}
+	if g.missing--; g.missing == 0 {
+		close(g.open)
+	}
+	a.mu.Unlock()
+	select {
+	case <-g.open:
+	case <-ctx.Done():
+	}
+}
+
+// wait for the delay.
+func (a *API) wait() {
+	a.mu.Lock()
 	d := a.delay
 	a.mu.Unlock()
 	if d > 0 {
 		time.Sleep(d)
-	}
-	return func() {
-		a.mu.Lock()
-		a.inFlight--
-		a.mu.Unlock()
 	}
 }

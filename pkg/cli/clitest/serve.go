@@ -22,7 +22,7 @@ import (
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer a.enter()()
+	a.wait()
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case r.URL.Path == "/version":
@@ -123,6 +123,7 @@ func (a *API) serveResource(w http.ResponseWriter, r *http.Request, parts []stri
 		return
 	}
 	a.record(c.Request)
+	a.pass(r.Context(), c.Resource)
 	gr := schema.GroupResource{Group: c.Group, Resource: c.Resource}
 	if code, no := a.refused(c.Request); no {
 		switch code {

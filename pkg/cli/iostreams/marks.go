@@ -28,7 +28,7 @@ func (s *IOStreams) Plain(text string) string {
 	if !s.ASCII {
 		return text
 	}
-	return strings.NewReplacer("✔", "[ok]", "✖", "[XX]", "▸", ">", "·", "-", "█", "#", "░", ".", "…", "...").Replace(text)
+	return strings.NewReplacer("✔", "[ok]", "✖", "[XX]", "▸", ">", "·", "-", "█", "#", "░", ".", "…", "~").Replace(text)
 }
 
 // Style is what colour says: severity only.

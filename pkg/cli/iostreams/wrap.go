@@ -66,3 +66,19 @@ func lastSpace(s string, width int) int {
 	}
 	return at
 }
+
+// Rows counts the rows that a text takes on a terminal of that width: a line that is
+// wider goes on in the next row.
+func Rows(text string, width int) int {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	rows := len(lines)
+	if width <= 0 {
+		return rows
+	}
+	for _, l := range lines {
+		if n := visible(l); n > width {
+			rows += (n - 1) / width
+		}
+	}
+	return rows
+}

@@ -32,8 +32,16 @@ func table() map[string]Need {
 		}},
 		"status": {Level: View, Rules: []Rule{
 			readGroup("get", "list"),
-			optional(rule("list instances too", api.Group, instances, InNamespace, "list")),
-			optional(rule("the ages of the pods", "", "pods", InNamespace, "list")),
+			optional(readInstance("get", "list")),
+			optional(rule("the pods: ages, and what they wait for", "", "pods", InNamespace, "list")),
+			optional(rule("the record of who may write, and the move under way", "coordination.k8s.io", "leases", InNamespace, "get")),
+			optional(rule("queues, lag and seeding, from the servers' instance managers", "", "pods/proxy", InNamespace, "get")),
+			only(Data, optional(rule("the same, where the API server's proxy cannot reach the pods", "", "pods/portforward", InNamespace, "create"))),
+			optional(rule("tell that no operator runs", apps, "deployments", InCluster, "list")),
+		}},
+		"list": {Level: View, Rules: []Rule{
+			readGroup("list"),
+			optional(readInstance("list")),
 		}},
 		"logs": {Level: View, Rules: []Rule{
 			rule("find the servers", "", "pods", InNamespace, "list"),

@@ -2,26 +2,29 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
-	"github.com/kubectl-mssql/kubectl-mssql/pkg/version"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/output"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/reasons"
 )
 
-// ListDocument is the machine-readable list.
+// ListDocument is the machine-readable list, worst first.
 type ListDocument struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
 	Items      []ListRow `json:"items"`
-	Errors     []string  `json:"errors"`
+	Errors     []Unseen  `json:"errors"`
+	// ExitCode is the worst of the items'.
+	ExitCode int `json:"exitCode"`
 }
 
 // ListRow is one group or instance.
@@ -34,90 +37,158 @@ type ListRow struct {
 	Primary     string `json:"primary"`
 	Ready       string `json:"ready"`
 	SafeTargets int    `json:"safeTargets"`
+	Writable    bool   `json:"writable"`
 	Reason      string `json:"reason"`
+	ExitCode    int    `json:"exitCode"`
 }
 
-// list shows all groups and instances, worst first.
-func (o *Options) list(ctx context.Context, c client.Client, ns string) error {
-	opts := []client.ListOption{}
-	where := "any namespace"
-	if !o.AllNamespaces {
-		opts = append(opts, client.InNamespace(ns))
-		where = "namespace " + ns
-	}
-	doc := ListDocument{APIVersion: "cli.kubectl-mssql.io/v1", Kind: "StatusList", Items: []ListRow{}, Errors: []string{}}
-	var groups api.SQLServerAvailabilityGroupList
-	if err := c.List(ctx, &groups, opts...); err != nil {
-		if meta.IsNoMatchError(err) {
-			return exit.Errorf(exit.NotFound, o.Factory.Name()+" install", "the operator is not installed in this cluster")
+// list shows all groups and instances, worst first: from the resources alone.
+func (o *Options) list(ctx context.Context, c *Collector) error {
+	return o.show(ctx, func(ctx context.Context) (screen, error) {
+		doc, err := c.List(ctx, o.AllNamespaces)
+		if err != nil {
+			return nil, err
 		}
-		return fmt.Errorf("list availability groups in %s: %w", where, err)
+		return &listScreen{o: o, doc: doc, where: c.where(o.AllNamespaces)}, nil
+	})
+}
+
+func (c *Collector) where(all bool) string {
+	if all {
+		return "any namespace"
 	}
-	for i := range groups.Items {
-		g := &groups.Items[i]
-		d := Build(Input{Group: g, Now: o.Factory.Clock().Now(), Plugin: version.Get().Version, Self: o.Factory.Name()})
-		doc.Items = append(doc.Items, ListRow{g.Namespace, g.Name, "AG", d.Phase, d.Level, d.Primary,
-			fmt.Sprintf("%d/%d", d.ReadyReplicas, len(d.Replicas)), d.SafeTargets, d.Reason})
+	return "namespace " + c.Namespace
+}
+
+// List reads all resources of the namespace, or of all.
+func (c *Collector) List(ctx context.Context, all bool) (ListDocument, error) {
+	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
+	opts := []client.ListOption{}
+	if !all {
+		opts = append(opts, client.InNamespace(c.Namespace))
+	}
+	doc := ListDocument{APIVersion: output.APIVersion, Kind: KindList, Items: []ListRow{}, Errors: []Unseen{}}
+	var groups api.SQLServerAvailabilityGroupList
+	gerr := c.Client.List(ctx, &groups, opts...)
+	if meta.IsNoMatchError(gerr) {
+		return doc, exit.Errorf(exit.NotFound, c.Factory.Name()+" install", "the operator is not installed in this cluster")
 	}
 	var instances api.SQLServerInstanceList
-	if err := c.List(ctx, &instances, opts...); err != nil {
-		doc.Errors = append(doc.Errors, fmt.Sprintf("instances in %s: %v", where, err))
+	ierr := c.Client.List(ctx, &instances, opts...)
+	for _, x := range []struct {
+		err    error
+		source string
+	}{{gerr, "availability groups"}, {ierr, "instances"}} {
+		switch {
+		case x.err == nil:
+		case gerr != nil && ierr != nil:
+			return doc, fmt.Errorf("list %s in %s: %w", x.source, c.where(all), x.err)
+		case apierrors.IsForbidden(x.err):
+			doc.Errors = append(doc.Errors, Unseen{reasons.Code("Forbidden"), fmt.Sprintf("%s: you may not list them in %s", x.source, c.where(all)), x.source})
+		default:
+			doc.Errors = append(doc.Errors, Unseen{reasons.Code("NotMeasured"), x.source + ": " + firstLine(x.err), x.source})
+		}
+	}
+	now := c.Factory.Clock().Now()
+	for i := range groups.Items {
+		d := Build(Input{Group: &groups.Items[i], Now: now, Self: c.Factory.Name()})
+		doc.Items = append(doc.Items, ListRow{
+			d.Namespace, d.Name, "AG", d.Phase, d.Level, d.Primary, fraction(d.ReadyReplicas, len(d.Replicas)), d.SafeTargets, d.Writable, d.Reason, d.ExitCode,
+		})
 	}
 	for i := range instances.Items {
-		in := &instances.Items[i]
-		row := ListRow{Namespace: in.Namespace, Name: in.Name, Type: "instance", Phase: string(in.Status.Phase), Level: LevelWarn, Ready: "0/1", Reason: in.Status.Reason}
-		switch in.Status.Phase {
-		case api.PhaseRunning:
-			row.Level, row.Ready = LevelOK, "1/1"
-		case api.PhaseFailed:
-			row.Level = LevelBad
-		case "":
-			row.Phase = string(api.PhasePending)
+		d := BuildInstance(InstanceInput{Instance: &instances.Items[i], Now: now, Self: c.Factory.Name()})
+		ready := "0/1"
+		if d.Level == LevelOK {
+			ready = "1/1"
 		}
-		doc.Items = append(doc.Items, row)
+		doc.Items = append(doc.Items, ListRow{d.Namespace, d.Name, "instance", d.Phase, d.Level, "", ready, 0, d.Writable || d.Level == LevelOK, d.Reason, d.ExitCode})
 	}
 	rank := map[Level]int{LevelBad: 0, LevelWarn: 1, LevelOK: 2}
 	slices.SortStableFunc(doc.Items, func(a, b ListRow) int {
 		if d := rank[a.Level] - rank[b.Level]; d != 0 {
 			return d
 		}
+		if d := b.ExitCode - a.ExitCode; d != 0 {
+			return d
+		}
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
-	switch o.Output {
-	case "json":
-		enc := json.NewEncoder(o.Streams.Out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(doc)
-	case "yaml":
-		text, err := yaml.Marshal(doc)
-		if err != nil {
-			return fmt.Errorf("write the list: %w", err)
-		}
-		_, err = o.Streams.Out.Write(text)
-		return err
+	for _, r := range doc.Items {
+		doc.ExitCode = max(doc.ExitCode, r.ExitCode)
 	}
-	if len(doc.Items) == 0 {
-		fmt.Fprintf(o.Streams.ErrOut, "No availability group or instance in %s.\n", where)
+	return doc, nil
+}
+
+// listScreen is the table.
+type listScreen struct {
+	o     *Options
+	doc   ListDocument
+	where string
+}
+
+func (x *listScreen) text(w io.Writer) error {
+	s := x.o.Streams
+	for _, e := range x.doc.Errors {
+		fmt.Fprintf(s.ErrOut, "Not seen  %s\n", e.Message)
+	}
+	if len(x.doc.Items) == 0 {
+		fmt.Fprintf(s.ErrOut, "No availability group or instance in %s.\n", x.where)
 		return nil
 	}
-	t := &text{s: o.Streams, o: TextOptions{Color: o.Streams.ColorOut()}}
-	rows := make([][]string, 0, len(doc.Items))
-	for _, r := range doc.Items {
-		mark, _ := levelStyle(r.Level)
-		rows = append(rows, []string{mark, r.Namespace + "/" + r.Name, r.Type, r.Phase, dash(r.Primary), r.Ready, r.Reason})
+	width := s.Width
+	if x.o.Output.Format() == "wide" {
+		width = 0
 	}
-	t.table([]string{" ", "NAME", "TYPE", "PHASE", "PRIMARY", "READY", "REASON"}, rows,
-		func(string) bool { return true },
-		func(col, cell string, row int) string {
-			if col == " " || col == "PHASE" {
-				_, st := levelStyle(doc.Items[row].Level)
+	t := &text{s: s, o: TextOptions{Color: s.ColorOut(), Width: width}}
+	table := Table{
+		Header: []string{" ", "NAME", "TYPE", "PHASE", "PRIMARY", "READY", "SAFE", "REASON"},
+		Whole:  []string{" ", "NAME", "TYPE", "PHASE", "READY", "SAFE"}, Width: width,
+		Paint: func(col, cell string, row int) string {
+			switch col {
+			case " ", "PHASE":
+				_, st := levelStyle(x.doc.Items[row].Level)
 				return t.paint(st, cell)
 			}
 			return cell
-		})
-	for _, e := range doc.Errors {
-		fmt.Fprintf(o.Streams.ErrOut, "Not seen  %s\n", e)
+		},
 	}
-	_, err := o.Streams.Out.Write([]byte(o.Streams.Plain(t.b.String())))
+	for _, r := range x.doc.Items {
+		mark, _ := levelStyle(r.Level)
+		safe := "-"
+		if r.Type == "AG" {
+			safe = fmt.Sprint(r.SafeTargets)
+		}
+		table.Rows = append(table.Rows, []string{s.Plain(mark), r.Namespace + "/" + r.Name, r.Type, r.Phase, dash(r.Primary), r.Ready, safe, dash(r.Reason)})
+	}
+	_, err := io.WriteString(w, s.Plain(table.String()))
 	return err
+}
+
+func (x *listScreen) document(w io.Writer, compact bool) error {
+	var names []string
+	for _, r := range x.doc.Items {
+		kind := "sqlserveravailabilitygroup"
+		if r.Type != "AG" {
+			kind = "sqlserverinstance"
+		}
+		names = append(names, kind+".kubectl-mssql.io/"+r.Name)
+	}
+	return x.o.Output.Write(w, x.doc, compact, names...)
+}
+
+func (x *listScreen) fingerprint() string { return asJSON(x.doc) }
+
+func (x *listScreen) verdict() (Level, exit.Code, string) {
+	level := LevelOK
+	if len(x.doc.Items) > 0 {
+		level = x.doc.Items[0].Level
+	}
+	worst := "nothing is there"
+	if len(x.doc.Items) > 0 {
+		r := x.doc.Items[0]
+		worst = fmt.Sprintf("%s/%s is %s", r.Namespace, r.Name, strings.ToLower(phaseWord(r.Phase)))
+	}
+	return level, exit.Code(x.doc.ExitCode), worst
 }

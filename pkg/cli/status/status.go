@@ -1,26 +1,21 @@
-// Package status is `kubectl mssql status`: what an availability group is doing, on one screen.
+// Package status is `kubectl mssql status`: what an availability group or an instance is
+// doing, on one screen.
 package status
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
-	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/complete"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
-	"github.com/kubectl-mssql/kubectl-mssql/pkg/version"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/output"
 )
 
 // Options of one call.
@@ -31,34 +26,48 @@ type Options struct {
 	Interval      time.Duration
 	Until         string
 	Timeout       time.Duration
-	Output        string
+	Output        *output.Flags
 	Verbose       int
 	ExitCode      bool
 
 	Factory factory.Factory
 	Streams *iostreams.IOStreams
-	// Measure asks the instance managers for what the resource does not hold; nil skips it.
-	Measure func(ctx context.Context, g *api.SQLServerAvailabilityGroup) (map[string]Measured, []string)
 }
 
 // New is the command.
 func New(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
-	o := &Options{Factory: f, Streams: s}
+	o := &Options{Factory: f, Streams: s, Output: output.New("wide")}
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
-		Short: "Show what an availability group is doing, or all of them",
+		Short: "Show what an availability group or instance is doing, or all of them",
+		Long: `Show what an availability group or instance is doing.
+
+The first line is the verdict. What follows is what is going on, the replicas with what would be lost if
+each were promoted now, databases, and problems with the next command. Queues, lag and seeding are asked
+of the servers' instance managers through the API server; what could not be seen is said, not guessed.`,
 		Example: fmt.Sprintf(`  # one group
   %[1]s status demo
 
   # follow it until it is healthy
-  %[1]s status demo -w --until=healthy
+  %[1]s status demo -w --until=healthy --timeout 10m
 
   # all groups and instances, worst first
   %[1]s status -A
 
+  # every database and condition; the Lease and the endpoints too
+  %[1]s status demo -v
+  %[1]s status demo -vv
+
   # for scripts: 0 healthy, 8 degraded, 9 writes down
-  %[1]s status demo --exit-code -o json`, f.Name()),
-		Args: cobra.MaximumNArgs(1),
+  %[1]s status demo --exit-code -o json
+  %[1]s status demo -o jsonpath='{.primary}'`, f.Name()),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want one name at most, got %d arguments", len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: complete.Names(f, complete.Any),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.Name = args[0]
@@ -66,175 +75,107 @@ func New(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 			return o.Run(cmd.Context())
 		},
 	}
+	o.AddListFlags(cmd)
+	cmd.Flags().CountVarP(&o.Verbose, "verbose", "v", "-v: every database, conditions, certificates; -vv: the Lease too")
+	return cmd
+}
+
+// AddListFlags adds the flags that a list has too.
+func (o *Options) AddListFlags(cmd *cobra.Command) {
+	o.Output.AddTo(cmd)
 	fl := cmd.Flags()
 	fl.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "groups and instances of all namespaces")
 	fl.BoolVarP(&o.Watch, "watch", "w", false, "show it again whenever it changes")
 	fl.DurationVar(&o.Interval, "interval", 2*time.Second, "with -w: how often to look")
 	fl.StringVar(&o.Until, "until", "", "with -w: stop when it is \"healthy\"")
 	fl.DurationVar(&o.Timeout, "timeout", 0, "with -w: stop after this time; 0 means never")
-	fl.StringVarP(&o.Output, "output", "o", "", "output format: json, yaml, or wide for everything at any width")
-	fl.CountVarP(&o.Verbose, "verbose", "v", "also list databases and conditions")
 	fl.BoolVar(&o.ExitCode, "exit-code", false, "exit 8 when degraded, 9 when writes are down")
-	return cmd
+	complete.Flag(cmd, "until", "healthy")
 }
 
 // Run shows the status once, or again and again.
 func (o *Options) Run(ctx context.Context) error {
-	switch o.Output {
-	case "", "json", "yaml", "wide":
-	default:
-		return exit.Errorf(exit.Usage, "use json, yaml or wide", "unknown output format %q", o.Output)
+	if err := o.Output.Validate(); err != nil {
+		return err
 	}
 	switch {
 	case o.Name != "" && o.AllNamespaces:
 		return exit.Errorf(exit.Usage, "leave out the name or -A", "a name and all namespaces do not go together")
 	case o.Until != "" && (o.Until != "healthy" || !o.Watch):
 		return exit.Errorf(exit.Usage, "use -w --until=healthy", "--until=%s is not known, or -w is missing", o.Until)
+	case o.Timeout < 0 || o.Timeout > 0 && !o.Watch:
+		return exit.Errorf(exit.Usage, "use -w --timeout 5m", "--timeout %s needs -w and must not be negative", o.Timeout)
 	case o.Watch && o.Interval < 500*time.Millisecond:
 		return exit.Errorf(exit.Usage, "use at least 500ms", "--interval %s is too short", o.Interval)
 	}
-	c, err := o.Factory.Client()
-	if err != nil {
-		return err
-	}
-	ns, _, err := o.Factory.Namespace()
+	c, err := NewCollector(o.Factory)
 	if err != nil {
 		return err
 	}
 	if o.Name == "" {
-		return o.list(ctx, c, ns)
+		return o.list(ctx, c)
 	}
-	if o.Watch {
-		return o.watch(ctx, c, ns)
+	look := func(ctx context.Context) (screen, error) {
+		seen, err := c.Look(ctx, o.Name)
+		if err != nil {
+			return nil, err
+		}
+		return &oneScreen{o: o, seen: seen, ns: c.suffix(), now: o.Factory.Clock().Now()}, nil
 	}
-	d, err := o.collect(ctx, c, ns)
-	if err != nil {
-		return err
+	return o.show(ctx, look)
+}
+
+// screen is one look that can be written.
+type screen interface {
+	text(w io.Writer) error
+	document(w io.Writer, compact bool) error
+	// fingerprint leaves out what changes with time alone.
+	fingerprint() string
+	verdict() (Level, exit.Code, string)
+}
+
+// oneScreen is that of a group or an instance.
+type oneScreen struct {
+	o    *Options
+	seen Seen
+	ns   string
+	now  time.Time
+}
+
+func (x *oneScreen) options() TextOptions {
+	width := x.o.Streams.Width
+	if x.o.Output.Format() == "wide" {
+		width = 0
 	}
-	if err := o.write(d); err != nil {
-		return err
+	return TextOptions{
+		Width: width, Color: x.o.Streams.ColorOut(), Verbose: x.o.Verbose, Now: x.now, Self: x.o.Factory.Name(), NS: x.ns,
 	}
-	return o.result(d)
+}
+
+func (x *oneScreen) text(w io.Writer) error {
+	if x.seen.Instance != nil {
+		return WriteInstanceText(w, x.o.Streams, *x.seen.Instance, x.options())
+	}
+	return WriteText(w, x.o.Streams, *x.seen.Group, x.options())
+}
+
+func (x *oneScreen) document(w io.Writer, compact bool) error {
+	if x.seen.Instance != nil {
+		return x.o.Output.Write(w, x.seen.Instance, compact, "sqlserverinstance.kubectl-mssql.io/"+x.seen.Instance.Name)
+	}
+	return x.o.Output.Write(w, x.seen.Group, compact, "sqlserveravailabilitygroup.kubectl-mssql.io/"+x.seen.Group.Name)
+}
+
+func (x *oneScreen) verdict() (Level, exit.Code, string) {
+	what := fmt.Sprintf("%s is %s", x.o.Name, strings.ToLower(phaseWord(x.seen.Phase())))
+	return x.seen.Level(), exit.Code(x.seen.ExitCode()), what
 }
 
 // result turns the verdict into the exit status when that was asked for.
-func (o *Options) result(d Document) error {
-	if !o.ExitCode || d.ExitCode == 0 {
+func (o *Options) result(s screen) error {
+	_, code, what := s.verdict()
+	if !o.ExitCode || code == exit.OK {
 		return nil
 	}
-	return exit.Errorf(exit.Code(d.ExitCode), "", "%s/%s is %s", d.Namespace, d.Name, strings.ToLower(d.Phase))
-}
-
-// collect reads what may be read; a missing permission costs one line, not the screen.
-func (o *Options) collect(ctx context.Context, c client.Client, ns string) (Document, error) {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
-	var g api.SQLServerAvailabilityGroup
-	if err := c.Get(ctx, client.ObjectKey{Namespace: ns, Name: o.Name}, &g); err != nil {
-		if meta.IsNoMatchError(err) {
-			return Document{}, exit.Errorf(exit.NotFound, o.Factory.Name()+" install", "the operator is not installed in this cluster")
-		}
-		if apierrors.IsNotFound(err) {
-			return Document{}, exit.Errorf(exit.NotFound, o.Factory.Name()+" status lists what is there", "there is no availability group %s in namespace %s", o.Name, ns)
-		}
-		return Document{}, fmt.Errorf("read the availability group %s: %w", o.Name, err)
-	}
-	in := Input{Group: &g, Pods: map[string]time.Time{}, Now: o.Factory.Clock().Now(), Plugin: version.Get().Version, Self: o.Factory.Name()}
-	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.InNamespace(ns), client.MatchingLabels{api.LabelAG: o.Name}); err != nil {
-		in.Errors = append(in.Errors, fmt.Sprintf("pods: you may not list pods in namespace %s (%v)", ns, apierrors.ReasonForError(err)))
-	}
-	for _, p := range pods.Items {
-		in.Pods[p.Name] = p.CreationTimestamp.Time
-	}
-	if o.Measure != nil {
-		m, errs := o.Measure(ctx, &g)
-		in.Measured, in.Errors = m, append(in.Errors, errs...)
-	}
-	return Build(in), nil
-}
-
-func (o *Options) write(d Document) error {
-	switch o.Output {
-	case "json":
-		enc := json.NewEncoder(o.Streams.Out)
-		if !o.Watch {
-			enc.SetIndent("", "  ")
-		}
-		return enc.Encode(d)
-	case "yaml":
-		text, err := yaml.Marshal(d)
-		if err != nil {
-			return fmt.Errorf("write the status: %w", err)
-		}
-		_, err = fmt.Fprintf(o.Streams.Out, "---\n%s", text)
-		return err
-	}
-	width := o.Streams.Width
-	if o.Output == "wide" {
-		width = 0
-	}
-	return WriteText(o.Streams.Out, o.Streams, d, TextOptions{Width: width, Color: o.Streams.ColorOut(),
-		Verbose: o.Verbose, Now: o.Factory.Clock().Now(), Self: o.Factory.Name()})
-}
-
-// watch redraws on a terminal; elsewhere it writes a new screen with a time stamp when something changed.
-func (o *Options) watch(ctx context.Context, c client.Client, ns string) error {
-	if o.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
-		defer cancel()
-	}
-	clk := o.Factory.Clock()
-	ticker := clk.NewTicker(o.Interval)
-	defer ticker.Stop()
-	last := ""
-	for {
-		d, err := o.collect(ctx, c, ns)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if err == nil {
-			redraw := o.Streams.StdoutTTY && o.Output != "json" && o.Output != "yaml"
-			key := fingerprint(d)
-			switch {
-			case redraw:
-				fmt.Fprint(o.Streams.Out, "\x1b[H\x1b[2J")
-				err = o.write(d)
-			case key != last:
-				if o.Output == "" || o.Output == "wide" {
-					fmt.Fprintf(o.Streams.Out, "\n-- %s\n", clk.Now().UTC().Format(time.RFC3339))
-				}
-				err = o.write(d)
-			}
-			if err != nil {
-				return err
-			}
-			last = key
-			if o.Until == "healthy" && d.Level == LevelOK {
-				return o.result(d)
-			}
-		}
-		select {
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return exit.Errorf(exit.Timeout, "", "still %s after %s", strings.ToLower(d.Phase), o.Timeout)
-			}
-			return nil // Ctrl-C is how a person ends a watch
-		case <-ticker.C():
-		}
-	}
-}
-
-// fingerprint leaves out what changes with time alone.
-func fingerprint(d Document) string {
-	d.WritesDownSeconds = nil
-	for i := range d.Replicas {
-		d.Replicas[i].SendQueue, d.Replicas[i].RedoQueue, d.Replicas[i].Lag = nil, nil, nil
-	}
-	b, err := json.Marshal(d)
-	if err != nil {
-		return err.Error()
-	}
-	return string(b)
+	return exit.Errorf(code, "", "%s", what)
 }

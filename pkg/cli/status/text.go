@@ -3,15 +3,13 @@ package status
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
-	"github.com/olekukonko/tablewriter/tw"
-
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/reasons"
 )
 
 // TextOptions of WriteText.
@@ -21,26 +19,34 @@ type TextOptions struct {
 	Verbose int
 	Now     time.Time
 	Self    string
+	NS      string // " -n prod" when the user has to say so
 }
 
 // wide tells whether the 100-column form is used.
 func (o TextOptions) wide() bool { return o.Width == 0 || o.Width >= 100 }
 
-// WriteText writes the screen: verdict, operation, summary, replicas, databases, problems.
+// narrow tells whether the table becomes one record per replica.
+func (o TextOptions) narrow() bool { return o.Width > 0 && o.Width < 72 }
+
+// WriteText writes the screen: verdict, operation, summary, replicas, databases,
+// problems; the last lines stand next to the prompt, so advice comes last.
 func WriteText(w io.Writer, s *iostreams.IOStreams, d Document, o TextOptions) error {
 	t := &text{d: d, o: o, s: s}
 	t.verdict()
 	t.operation()
+	t.seeding()
 	if d.Operation == nil && api.Phase(d.Phase) != api.PhaseBlocked {
 		t.summary()
 	}
 	t.refusals()
 	t.replicas()
 	t.databases()
+	t.details()
 	t.problems()
+	t.advice()
+	t.unseen()
 	t.next()
-	_, err := io.WriteString(w, iostreams.Wrap(s.Plain(t.b.String()), o.Width))
-	return err
+	return t.flush(w)
 }
 
 type text struct {
@@ -50,9 +56,21 @@ type text struct {
 	b strings.Builder
 }
 
+func (t *text) flush(w io.Writer) error {
+	_, err := io.WriteString(w, iostreams.Wrap(t.s.Plain(t.b.String()), t.o.Width))
+	return err
+}
+
 func (t *text) paint(st iostreams.Style, s string) string { return iostreams.Paint(t.o.Color, st, s) }
 
 func (t *text) line(format string, args ...any) { fmt.Fprintf(&t.b, format+"\n", args...) }
+
+// section starts a paragraph.
+func (t *text) section(title string) { t.line("\n%s", title) }
+
+func (t *text) row(label, format string, args ...any) {
+	t.line("  %-18s  %s", label, fmt.Sprintf(format, args...))
+}
 
 func levelStyle(l Level) (string, iostreams.Style) {
 	switch l {
@@ -65,19 +83,23 @@ func levelStyle(l Level) (string, iostreams.Style) {
 	return "!", iostreams.StyleYellow
 }
 
-var phaseWords = map[api.Phase]string{
-	api.PhaseSwitchingOver: "Switching over", api.PhaseFailingOver: "Failing over", api.PhaseBlocked: "Failover blocked",
+func phaseWord(phase string) string {
+	switch api.Phase(phase) {
+	case api.PhaseSwitchingOver:
+		return "Switching over"
+	case api.PhaseFailingOver:
+		return "Failing over"
+	case api.PhaseBlocked:
+		return "Failover blocked"
+	}
+	return phase
 }
 
-// verdict stands alone in a chat: mark, name, state, the one reason, writes, safe targets.
+// verdict stands alone in a chat: mark, name, state, the one reason, writes, safe
+// targets. In a terminal the reason is cut so that it stays one line.
 func (t *text) verdict() {
 	d := t.d
-	mark, st := levelStyle(d.Level)
-	word := phaseWords[api.Phase(d.Phase)]
-	if word == "" {
-		word = d.Phase
-	}
-	var parts []string
+	reason, parts := "", []string{}
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	switch api.Phase(d.Phase) {
 	case api.PhaseHealthy:
@@ -88,86 +110,110 @@ func (t *text) verdict() {
 		} else {
 			add("%d/%d ready", d.ReadyReplicas, len(d.Replicas))
 			add("primary %s", d.Primary)
-			add("%d safe targets", d.SafeTargets)
+			add("%s", safeTargets(d.SafeTargets))
 		}
 	case api.PhaseSwitchingOver, api.PhaseFailingOver:
-		if op := d.Operation; op != nil {
-			add("%s -> %s", dash(op.From), dash(op.Target))
-			if op.Started != nil {
-				add("%s", age(t.o.Now.Sub(*op.Started)))
-			}
-		} else if d.Reason != "" {
-			add("%s", d.Reason)
-		}
+		t.moving(add, &reason)
+	case api.PhaseBlocked:
 		add("%s", t.writes())
+		reason = blockedText(d, t.o.wide())
 	default:
-		if d.Reason != "" {
-			add("%s", d.Reason)
-		}
+		reason = d.Reason
 		add("%s", t.writes())
 		if api.Phase(d.Phase) == api.PhaseDegraded {
 			if t.o.wide() {
 				add("%d can take over without loss", d.SafeTargets)
 			} else {
-				add("%d safe", d.SafeTargets)
+				add("%s", safeTargets(d.SafeTargets))
 			}
 		}
 	}
-	t.line("%s %s  %s   %s", t.paint(st, mark), d.Namespace+"/"+d.Name, t.paint(st, word), strings.Join(parts, " · "))
+	mark, st := levelStyle(d.Level)
+	t.oneLine(mark, st, d.Namespace+"/"+d.Name, phaseWord(d.Phase), reason, parts, api.Phase(d.Phase) == api.PhaseBlocked)
+}
+
+// oneLine writes a verdict; the reason stands first unless it is told to stand last.
+func (t *text) oneLine(mark string, st iostreams.Style, name, word, reason string, parts []string, last bool) {
+	rest := strings.Join(parts, " · ")
+	if reason != "" {
+		room := t.o.Width - len([]rune(mark+" "+name+"  "+word+"   "+rest)) - 3
+		if t.o.Width > 0 {
+			reason = end(reason, max(room, 16))
+		}
+		switch {
+		case rest == "":
+			rest = reason
+		case last:
+			rest += " · " + reason
+		default:
+			rest = reason + " · " + rest
+		}
+	}
+	t.line("%s", strings.TrimRight(fmt.Sprintf("%s %s  %s   %s", t.paint(st, mark), name, t.paint(st, word), rest), " "))
+}
+
+func safeTargets(n int) string {
+	if n == 1 {
+		return "1 safe target"
+	}
+	return fmt.Sprintf("%d safe targets", n)
+}
+
+func (t *text) moving(add func(string, ...any), reason *string) {
+	op := t.d.Operation
+	if op == nil {
+		*reason = t.d.Reason
+		add("%s", t.writes())
+		return
+	}
+	add("%s -> %s", dash(op.From), dash(op.Target))
+	if op.Started != nil {
+		run := age(t.o.Now.Sub(*op.Started))
+		if t.o.wide() && op.Deadline != nil {
+			run += " of at most " + age(op.Deadline.Sub(*op.Started))
+		}
+		add("%s", run)
+	}
+	add("%s", t.writes())
+}
+
+// blockedText is the reason in its own words, or its name where there is no room.
+func blockedText(d Document, wide bool) string {
+	e, ok := reasons.Find(d.BlockedReason)
+	switch {
+	case !ok:
+		return d.Reason
+	case !wide:
+		return e.Name
+	}
+	summary := strings.TrimSuffix(e.Summary, ".")
+	return strings.ToLower(summary[:1]) + summary[1:]
 }
 
 func (t *text) writes() string {
 	switch {
 	case t.d.Writable:
 		return "writes fine"
-	case t.d.WritesDownSeconds != nil:
+	case t.d.WritesDownSeconds != nil && t.o.wide():
 		return "writes down for " + age(time.Duration(*t.d.WritesDownSeconds*float64(time.Second)))
+	case t.d.WritesDownSeconds != nil:
+		return "writes down " + age(time.Duration(*t.d.WritesDownSeconds*float64(time.Second)))
+	case t.d.Phase == PhaseUnattended && !t.answered():
+		return "no server answers"
+	case t.d.Phase == PhaseUnattended:
+		return "writes down"
 	}
 	return "no writes yet"
 }
 
-func (t *text) operation() {
-	op := t.d.Operation
-	if op == nil {
-		return
-	}
-	t.line("")
-	head := strings.ToUpper(op.Kind[:1]) + op.Kind[1:]
-	at := ""
-	if op.Started != nil {
-		at = " · started " + op.Started.UTC().Format("15:04:05Z")
-	}
-	t.line("%s  %s -> %s%s · id %s", head, dash(op.From), dash(op.Target), at, op.ID)
-	for _, s := range op.Steps {
-		t.line("  %s %6s  %s", t.paint(iostreams.StyleGreen, "✔"), fmt.Sprintf("+%.0fs", s.After), s.What)
-	}
-	t.line("  %s         %s", "▸", t.paint(iostreams.StyleBold, phaseText(op)))
-}
-
-// phaseText says what the phase is about in a person's words.
-func phaseText(op *Operation) string {
-	switch op.Phase {
-	case "demoting":
-		return "taking " + op.From + " offline"
-	case "fencing":
-		return "making sure that the old primary cannot write"
-	case "promoting":
-		return "promoting " + op.Target
-	case "publishing":
-		return "pointing the write endpoint at " + op.Target
-	case "aborting":
-		return "taking the move back"
-	case "creating":
-		return "creating the group on " + op.Target
-	}
-	return op.Phase
+// answered tells whether any server said what it is.
+func (t *text) answered() bool {
+	return slices.ContainsFunc(t.d.Replicas, func(r ReplicaRow) bool { return r.Role != "?" })
 }
 
 func (t *text) summary() {
 	d := t.d
-	t.line("")
-	t.line("Summary")
-	row := func(label, format string, args ...any) { t.line("  %-18s  %s", label, fmt.Sprintf(format, args...)) }
+	t.section("Summary")
 	group := d.Group
 	if d.Sequence > 0 {
 		if t.o.wide() {
@@ -176,45 +222,81 @@ func (t *text) summary() {
 			group += fmt.Sprintf(" · sequence %d, %d of %d agree", d.Sequence, d.SequenceAgree, len(d.Replicas))
 		}
 	}
-	row("Availability group", "%s", group)
+	t.row("Availability group", "%s", group)
 	primary := dash(d.Primary)
-	if d.PrimarySince != nil {
-		primary += " for " + age(t.o.Now.Sub(*d.PrimarySince))
-		if t.o.wide() {
-			primary += fmt.Sprintf(" (since %s, %s)", d.PrimarySince.UTC().Format("2006-01-02 15:04:05Z"), d.PrimaryBy)
-		} else {
-			primary += fmt.Sprintf(" (%s)", d.PrimaryBy)
+	switch {
+	case d.PrimarySince != nil && t.o.wide():
+		primary += fmt.Sprintf(" for %s (since %s, %s)", age(t.o.Now.Sub(*d.PrimarySince)), d.PrimarySince.Format("2006-01-02 15:04:05Z"), d.PrimaryBy)
+	case d.PrimarySince != nil:
+		primary += fmt.Sprintf(" for %s (%s)", age(t.o.Now.Sub(*d.PrimarySince)), d.PrimaryBy)
+	case d.Primary == "" && d.LastPrimary != "":
+		primary += " (last: " + d.LastPrimary + ")"
+	}
+	t.row("Primary", "%s", primary)
+	t.row("Automatic failover", "%s", t.automatic())
+	t.fences()
+	t.endpoints()
+	versions := "SQL Server " + dash(d.ServerVersion)
+	if d.Operator != nil && d.Operator.Version != "" {
+		versions += " · operator " + d.Operator.Version
+	}
+	t.row("Versions", "%s · plugin %s", versions, d.PluginVersion)
+}
+
+func (t *text) automatic() string {
+	auto := t.d.AutomaticFailover
+	k := t.d.CommitsWaitFor
+	switch {
+	case k == nil:
+	case *k == 0:
+		auto += " · commits do not wait for a secondary"
+	case auto != "armed":
+		auto += fmt.Sprintf(" · commits wait for %d secondar%s", *k, plural(*k))
+	case t.o.wide():
+		auto += fmt.Sprintf(" · every commit waits for %d in-sync secondar%s", *k, plural(*k))
+	default:
+		auto += fmt.Sprintf(" · commits wait for %d in-sync secondar%s", *k, plural(*k))
+	}
+	return auto
+}
+
+func (t *text) fences() {
+	for _, r := range t.d.Replicas {
+		if !r.Fenced {
+			continue
+		}
+		text := r.Name
+		if r.FencedBy != "" {
+			text += " by " + r.FencedBy
+		}
+		if r.FencedSince != nil {
+			text += " " + age(t.o.Now.Sub(*r.FencedSince)) + " ago"
+		}
+		switch {
+		case r.FenceReason == "":
+			t.row("Fenced", "%s", text)
+		case t.o.wide():
+			t.row("Fenced", "%s: %q", text, r.FenceReason)
+		default:
+			t.row("Fenced", "%s", text)
+			t.row("", "%q", r.FenceReason)
 		}
 	}
-	row("Primary", "%s", primary)
-	auto := d.AutomaticFailover
-	if k := d.CommitsWaitFor; k != nil {
-		if *k == 0 {
-			auto += " · commits do not wait for a secondary"
-		} else if t.o.wide() {
-			auto += fmt.Sprintf(" · every commit waits for %d in-sync secondar%s", *k, plural(*k))
-		} else {
-			auto += fmt.Sprintf(" · commits wait for %d in-sync secondar%s", *k, plural(*k))
-		}
+}
+
+func (t *text) endpoints() {
+	d := t.d
+	if !t.o.wide() || d.Primary == "" {
+		t.row("Endpoints", "write %s · read %s", d.WriteEndpoint, d.ReadEndpoint)
+		return
 	}
-	row("Automatic failover", "%s", auto)
-	if t.o.wide() && d.Primary != "" {
-		readers := []string{}
-		for _, r := range d.Replicas {
-			if r.Role == "secondary" && r.Ready && r.Mode != "config" {
-				readers = append(readers, r.Name)
-			}
-		}
-		row("Endpoints", "write %s -> %s · read %s -> %s", d.WriteEndpoint, d.Primary, d.ReadEndpoint, dash(strings.Join(readers, ", ")))
-	} else {
-		row("Endpoints", "write %s · read %s", d.WriteEndpoint, d.ReadEndpoint)
-	}
+	readers := []string{}
 	for _, r := range d.Replicas {
-		if r.Fenced {
-			row("Fenced", "%s", r.Name)
+		if r.Role == "secondary" && r.Ready && r.Mode != "config" {
+			readers = append(readers, r.Name)
 		}
 	}
-	row("Versions", "SQL Server %s · plugin %s", dash(d.ServerVersion), d.PluginVersion)
+	t.row("Endpoints", "write %s -> %s · read %s -> %s", d.WriteEndpoint, d.Primary, d.ReadEndpoint, dash(strings.Join(readers, ", ")))
 }
 
 func plural(n int32) string {
@@ -224,223 +306,61 @@ func plural(n int32) string {
 	return "ies"
 }
 
-// refusals say why the operator stopped.
-func (t *text) refusals() {
-	if api.Phase(t.d.Phase) != api.PhaseBlocked || len(t.d.Refusals) == 0 {
+func (t *text) problems() {
+	var list []Problem
+	for _, p := range t.d.Problems {
+		if len(t.d.Refusals) > 0 && t.d.BlockedReason != "" && p.Reason == t.d.BlockedReason {
+			continue // "Why the operator stopped" has said it
+		}
+		list = append(list, p)
+	}
+	if len(list) == 0 {
 		return
 	}
-	t.line("")
-	t.line("Why the operator stopped")
-	for _, r := range t.d.Refusals {
-		t.line("  %-9s  %s", dash(r.Replica), r.Message)
+	t.section("Problems")
+	for _, p := range list {
+		t.line("  %s  %s", t.paint(iostreams.StyleYellow, p.Code), p.Message)
+		for _, f := range p.Fix {
+			t.line("               %s", f)
+		}
 	}
 }
 
-func (t *text) replicas() {
-	t.line("")
-	t.line("Replicas")
-	if t.o.Width > 0 && t.o.Width < 72 {
-		for _, r := range t.d.Replicas {
-			t.line("  %s", t.paint(iostreams.StyleBold, r.Name))
-			t.line("    role         %s (%s)", r.Role, r.Mode)
-			t.line("    state        %s", r.State)
-			t.line("    if promoted  %s", r.IfPromoted)
-			t.line("    lag          %s", seconds(r.Lag, r))
-			t.line("    node         %s", dash(r.Node))
-		}
+func (t *text) advice() {
+	if len(t.d.Advice) == 0 {
 		return
 	}
-	header := []string{"NAME", "ROLE", "MODE", "STATE", "IF PROMOTED", "SEND Q", "REDO Q", "LAG", "READY", "AGE", "NODE"}
-	keep := func(col string) bool {
-		return t.o.wide() || (col != "SEND Q" && col != "READY" && col != "AGE")
+	t.section("What you can do, safest first")
+	for i, a := range t.d.Advice {
+		t.line("  %d  %s", i+1, a.Text)
+		for _, l := range append(append([]string{}, a.Details...), a.Commands...) {
+			t.line("       %s", l)
+		}
 	}
-	rows := [][]string{}
+}
+
+// unseen leaves out the managers of replicas that are known to be down: the table says so.
+func (t *text) unseen() {
+	down := map[string]bool{}
 	for _, r := range t.d.Replicas {
-		since := "?"
-		if r.Since != nil {
-			since = age(t.o.Now.Sub(*r.Since))
-		}
-		ready := "no"
-		if r.Ready {
-			ready = "yes"
-		}
-		rows = append(rows, []string{r.Name, r.Role, r.Mode, dash(r.State), r.IfPromoted,
-			bytesText(r.SendQueue, r), bytesText(r.RedoQueue, r), seconds(r.Lag, r), ready, since, dash(r.Node)})
+		down["manager/"+r.Name] = !r.Ready
 	}
-	t.table(header, rows, keep, func(col, cell string, row int) string {
-		switch {
-		case col == "ROLE" && (cell == "PRIMARY" || cell == "RESOLVING"):
-			return t.paint(iostreams.StyleBold, cell)
-		case col == "IF PROMOTED" && cell == "no loss":
-			return t.paint(iostreams.StyleGreen, cell)
-		case col == "IF PROMOTED" && strings.HasPrefix(cell, "los"):
-			return t.paint(iostreams.StyleRed, cell)
-		case col == "IF PROMOTED" && cell == "never", cell == "?", col == "STATE" && t.d.Replicas[row].Fenced:
-			return t.paint(iostreams.StyleYellow, cell)
-		case col == "MODE" || col == "AGE" || col == "NODE" || cell == "-":
-			return t.paint(iostreams.StyleDim, cell)
-		}
-		return cell
-	})
-}
-
-// table writes aligned columns without borders, two spaces apart, indented by two.
-func (t *text) table(header []string, rows [][]string, keep func(string) bool, paint func(col, cell string, row int) string) {
-	right := map[string]bool{"SEND Q": true, "REDO Q": true, "LAG": true}
-	var cols []string
-	var align []tw.Align
-	for _, h := range header {
-		if keep(h) {
-			cols = append(cols, h)
-			if right[h] {
-				align = append(align, tw.AlignRight)
-			} else {
-				align = append(align, tw.AlignLeft)
-			}
-		}
-	}
-	var b strings.Builder
-	table := tablewriter.NewTable(&b,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders:  tw.BorderNone,
-			Settings: tw.Settings{Lines: tw.LinesNone, Separators: tw.SeparatorsNone},
-		})),
-		tablewriter.WithConfig(tablewriter.Config{
-			Header: tw.CellConfig{Formatting: tw.CellFormatting{AutoFormat: tw.Off, AutoWrap: tw.WrapNone},
-				Alignment: tw.CellAlignment{PerColumn: align}, Padding: tw.CellPadding{Global: tw.Padding{Left: "", Right: "  ", Overwrite: true}}},
-			Row: tw.CellConfig{Formatting: tw.CellFormatting{AutoWrap: tw.WrapNone},
-				Alignment: tw.CellAlignment{PerColumn: align}, Padding: tw.CellPadding{Global: tw.Padding{Left: "", Right: "  ", Overwrite: true}}},
-		}))
-	table.Header(cols)
-	for i, r := range rows {
-		var cells []string
-		for j, h := range header {
-			if keep(h) {
-				cells = append(cells, paint(h, r[j], i))
-			}
-		}
-		if err := table.Append(cells); err != nil {
-			t.line("  %s", strings.Join(r, "  "))
-		}
-	}
-	if err := table.Render(); err != nil {
-		t.line("  %v", err)
-		return
-	}
-	for _, l := range strings.Split(strings.TrimRight(b.String(), "\n"), "\n") {
-		t.line("  %s", strings.TrimRight(l, " "))
-	}
-}
-
-func (t *text) databases() {
-	d := t.d
-	t.line("")
-	if d.DatabasesTotal == 0 {
-		t.line("Databases  none in the group")
-		return
-	}
-	where := ""
-	if t.o.wide() && d.DatabasesInStep == d.DatabasesTotal {
-		where = " on every replica"
-	}
-	hint := ""
-	if t.o.Verbose == 0 && d.DatabasesInStep == d.DatabasesTotal {
-		hint = "   (-v lists them)"
-	}
-	t.line("Databases  %d of %d synchronized%s%s", d.DatabasesInStep, d.DatabasesTotal, where, hint)
-	for _, db := range d.Databases {
-		inStep := db.Sync == "SYNCHRONIZED"
-		if inStep && t.o.Verbose == 0 {
+	first := true
+	for _, e := range t.d.Errors {
+		if down[e.Source] && t.o.Verbose == 0 {
 			continue
 		}
-		note := ""
-		if db.Message != "" {
-			note = "  " + db.Message
+		if first {
+			t.line("")
+			first = false
 		}
-		t.line("  %s on %s: %s, %s%s", db.Name, db.Replica, dash(strings.ToLower(db.State)), dash(strings.ToLower(db.Sync)), note)
-	}
-	if t.o.Verbose > 0 {
-		t.line("")
-		t.line("Conditions")
-		for _, c := range d.Conditions {
-			t.line("  %-28s %-8s %s  %s", c.Type, c.Status, c.Reason, c.Message)
-		}
-	}
-}
-
-func (t *text) problems() {
-	if len(t.d.Problems) > 0 {
-		t.line("")
-		t.line("Problems")
-		for _, p := range t.d.Problems {
-			t.line("  %s  %s", t.paint(iostreams.StyleYellow, p.Code), p.Message)
-			for _, f := range p.Fix {
-				t.line("               %s", f)
-			}
-		}
-	}
-	for _, e := range t.d.Errors {
-		t.line("")
-		t.line("Not seen  %s", e)
+		t.line("Not seen  %s", e.Message)
 	}
 }
 
 func (t *text) next() {
 	switch api.Phase(t.d.Phase) {
 	case api.PhaseFailingOver, api.PhaseSwitchingOver, api.PhaseBootstrapping, api.PhaseStarting:
-		t.line("")
-		t.line("Next  Nothing to do. Follow with: %s status %s -w", t.o.Self, t.d.Name)
+		t.line("\nNext  Nothing to do. Follow with: %s status %s -w%s", t.o.Self, t.d.Name, t.o.NS)
 	}
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-// bytesText prints a queue: a dash where there is none, a question mark where it was not measured.
-func bytesText(v *int64, r ReplicaRow) string {
-	if v == nil {
-		if r.Role == "PRIMARY" || r.Mode == "config" {
-			return "-"
-		}
-		return "?"
-	}
-	units := []string{"B", "KB", "MB", "GB", "TB"}
-	f, i := float64(*v), 0
-	for f >= 1000 && i < len(units)-1 {
-		f, i = f/1024, i+1
-	}
-	if i == 0 || f >= 10 {
-		return fmt.Sprintf("%.0f%s", f, units[i])
-	}
-	return fmt.Sprintf("%.1f%s", f, units[i])
-}
-
-func seconds(v *int64, r ReplicaRow) string {
-	if v == nil {
-		if r.Role == "PRIMARY" || r.Mode == "config" {
-			return "-"
-		}
-		return "?"
-	}
-	return age(time.Duration(*v) * time.Second)
-}
-
-// age prints a duration as people say it: 8s, 5m10s, 3h12m, 41d.
-func age(d time.Duration) string {
-	d = max(d, 0).Round(time.Second)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d/time.Second))
-	case d < 10*time.Minute:
-		return fmt.Sprintf("%dm%ds", int(d/time.Minute), int(d%time.Minute/time.Second))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d/time.Minute))
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh%dm", int(d/time.Hour), int(d%time.Hour/time.Minute))
-	}
-	return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
 }

@@ -1,0 +1,272 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/reasons"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+)
+
+// PodFacts are what the API server says of a replica's pod.
+type PodFacts struct {
+	Created time.Time
+	Node    string
+	Ready   bool
+	// ReadySince is when Ready turned to what it is.
+	ReadySince time.Time
+	// Waiting in the words of the scheduler or kubelet; empty for a pod that runs.
+	Waiting string
+}
+
+// LeaseFacts are the record of who may write.
+type LeaseFacts struct {
+	Authority ag.Authority
+	// Problem is why the record is no proof for anyone.
+	Problem string
+	Renewed time.Time
+}
+
+// Input of Build: the resource and what was seen besides it.
+type Input struct {
+	Group *api.SQLServerAvailabilityGroup
+	// Pods by replica; nil when they could not be listed.
+	Pods map[string]PodFacts
+	// Reports of the managers that answered.
+	Reports map[string]managerapi.Report
+	// Lease; nil when it could not be read or is not there.
+	Lease *LeaseFacts
+	// Operator; nil when nothing is known of it.
+	Operator *Operator
+	Now      time.Time
+	Plugin   string
+	Self     string // how the user calls us
+	NS       string // " -n prod" when the user has to say so
+	Errors   []Unseen
+}
+
+// unattended: it is known that no operator runs.
+func (in Input) unattended() bool { return in.Operator != nil && in.Operator.Ready == 0 }
+
+// command is a call of ours with the namespace.
+func (in Input) command(format string, args ...any) string {
+	return in.Self + " " + fmt.Sprintf(format, args...) + in.NS
+}
+
+// Build derives the whole status from what was seen. It is pure.
+func Build(in Input) Document {
+	g := in.Group
+	st := &g.Status
+	d := newDocument()
+	d.Namespace, d.Name, d.Group = g.Namespace, g.Name, g.TSQLName()
+	d.Phase, d.Reason, d.Primary = string(st.Phase), st.Reason, st.PrimaryReplica
+	d.WriteEndpoint = fmt.Sprintf("%s:%d", g.ListenerName(), port(g.Spec.Listener.Port))
+	d.ReadEndpoint = fmt.Sprintf("%s:%d", g.ReadOnlyListenerName(), port(g.Spec.ReadOnlyListener.Port))
+	d.ServerVersion, d.PluginVersion, d.Operator = st.Version, in.Plugin, in.Operator
+	d.ObservedGeneration = st.ObservedGeneration
+	d.Errors = append(d.Errors, in.Errors...)
+	if d.Phase == "" {
+		d.Phase, d.Reason = string(api.PhasePending), "the operator has not looked at it yet"
+	}
+	d.Conditions = conditions(st.Conditions)
+	for _, c := range st.Conditions {
+		if c.Type != api.ConditionAvailable {
+			continue
+		}
+		d.Writable = c.Status == metav1.ConditionTrue
+		if !d.Writable && st.InitializationComplete {
+			down := max(0, in.Now.Sub(c.LastTransitionTime.Time).Seconds())
+			d.WritesDownSeconds = &down
+		}
+	}
+	d.primary(in)
+	d.lease(in)
+	d.operation(in)
+	d.live(in)
+	d.replicas(in)
+	d.databases(in)
+	d.seeding(in)
+	d.automatic(in)
+	d.refusals(in)
+	d.problems(in)
+	d.advice(in)
+	d.verdict(in)
+	return d
+}
+
+func port(p int32) int32 {
+	if p == 0 {
+		return api.PortTDS
+	}
+	return p
+}
+
+func conditions(list []metav1.Condition) []Condition {
+	out := []Condition{}
+	for _, c := range list {
+		since := instant(c.LastTransitionTime.Time)
+		out = append(out, Condition{c.Type, string(c.Status), c.Reason, reasons.Code(c.Reason), c.Message, since})
+	}
+	return out
+}
+
+func instant(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// primary finds since when and by what there is a primary, or who was the last one.
+func (d *Document) primary(in Input) {
+	d.LastPrimary = d.Primary
+	for _, h := range in.Group.Status.History {
+		if h.Result != "done" {
+			continue
+		}
+		if d.LastPrimary == "" {
+			d.LastPrimary = h.To
+		}
+		if h.To == d.Primary && d.Primary != "" {
+			t := h.CompletedAt.Time
+			if t.IsZero() {
+				t = h.StartedAt.Time
+			}
+			d.PrimarySince, d.PrimaryBy = instant(t), Kind(h.Kind)
+		}
+		return
+	}
+}
+
+// Kind of a role change in a person's words.
+func Kind(kind string) string {
+	words := map[string]string{
+		"planned": "planned switchover", "switchover": "planned switchover", "automatic": "automatic failover",
+		"failover": "automatic failover", "forced": "forced failover", "bootstrap": "first primary",
+		"manual": "a failover by hand", "handover": "hand-over of a stopping pod",
+	}
+	if w := words[kind]; w != "" {
+		return w
+	}
+	return kind
+}
+
+// lease is the record itself where it could be read, else the copy in the resource.
+func (d *Document) lease(in Input) {
+	l := &Lease{Set: []string{}, Unfenced: []string{}, Stale: []string{}}
+	switch a := in.Group.Status.Authority; {
+	case in.Lease != nil:
+		x := in.Lease.Authority
+		l.Holder, l.Epoch, l.K, l.Rule, l.Problem = x.Holder.Replica, x.Epoch, x.Rule.K, x.Rule.Number, in.Lease.Problem
+		l.Set = append(l.Set, x.Rule.Names()...)
+		for _, u := range x.Unfenced {
+			l.Unfenced = append(l.Unfenced, u.Run.Replica)
+		}
+		l.Stale = append(l.Stale, x.Stale...)
+		l.Renewed = instant(in.Lease.Renewed)
+		if d.Primary == "" && x.LastPrimary != "" {
+			d.LastPrimary = x.LastPrimary
+		}
+	case a != nil || in.Group.Status.CommitRule != nil:
+		if a != nil {
+			l.Holder, l.Epoch = a.Holder, a.Epoch
+			l.Unfenced, l.Stale = append(l.Unfenced, a.Unfenced...), append(l.Stale, a.Stale...)
+		}
+		if r := in.Group.Status.CommitRule; r != nil {
+			l.K, l.Rule, l.Set = r.K, r.Number, append(l.Set, r.Set...)
+		}
+	default:
+		return
+	}
+	d.Lease = l
+	if in.Lease != nil && in.Lease.Authority.Exists || in.Group.Status.CommitRule != nil {
+		k := l.K
+		d.CommitsWaitFor = &k
+	}
+}
+
+// live replaces what the resource says by what the servers say while no operator keeps
+// the resource true.
+func (d *Document) live(in Input) {
+	if !in.unattended() {
+		return
+	}
+	d.Phase, d.Reason = PhaseUnattended, "no operator is running, nothing is failed over"
+	p := primaryReport(in.Reports)
+	d.Writable = p != nil && len(p.Unusable) == 0
+	d.WritesDownSeconds = nil
+	switch {
+	case p == nil:
+		d.Primary, d.PrimarySince, d.PrimaryBy = "", nil, ""
+	case p.Replica != d.Primary:
+		d.Primary, d.LastPrimary, d.PrimarySince, d.PrimaryBy = p.Replica, p.Replica, nil, ""
+	}
+}
+
+// automatic tells whether a failover would happen by itself.
+func (d *Document) automatic(in Input) {
+	g := in.Group
+	switch {
+	case g.Spec.ClusterType == api.ClusterTypeNone:
+		d.AutomaticFailover = "off (clusterType NONE)"
+	case !g.AutomaticFailoverEnabled():
+		d.AutomaticFailover = "off"
+	case in.unattended():
+		d.AutomaticFailover = "out of order while no operator runs"
+	case d.SafeTargets == 0:
+		d.AutomaticFailover = "armed, but no replica could take over now"
+	case d.SafeTargets == 1 && len(g.Spec.Replicas) > 2:
+		for _, r := range d.Replicas {
+			if r.IfPromoted == "no loss" {
+				d.AutomaticFailover = "armed, but " + r.Name + " is the only candidate left"
+			}
+		}
+	default:
+		d.AutomaticFailover = "armed"
+	}
+}
+
+func (d *Document) verdict(in Input) {
+	fenced := []string{}
+	for _, r := range d.Replicas {
+		if r.Fenced {
+			text := r.Name + " fenced"
+			if r.FencedSince != nil {
+				text += " for " + age(in.Now.Sub(*r.FencedSince))
+			}
+			fenced = append(fenced, text)
+		}
+	}
+	if d.Phase == string(api.PhaseDegraded) {
+		switch {
+		case len(fenced) > 0:
+			d.Reason = strings.Join(fenced, ", ")
+		case len(d.Seeding) > 0 && d.Seeding[0].Total > d.Seeding[0].Done:
+			s := d.Seeding[0]
+			d.Reason = "seeding " + s.Replica
+			if s.LeftSeconds != nil {
+				d.Reason += " (~" + age(time.Duration(*s.LeftSeconds*float64(time.Second))) + ")"
+			}
+		}
+	}
+	switch d.Phase {
+	case string(api.PhaseHealthy), string(api.PhaseRunning):
+		d.Level = LevelOK
+	case string(api.PhaseBlocked), string(api.PhaseFailed):
+		d.Level, d.ExitCode = LevelBad, 9
+	default:
+		d.Level, d.ExitCode = LevelWarn, 8
+		if !d.Writable {
+			d.ExitCode = 9
+		}
+		if !d.Writable && d.Phase == PhaseUnattended {
+			d.Level = LevelBad
+		}
+	}
+}
