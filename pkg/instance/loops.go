@@ -39,6 +39,8 @@ type Ports struct {
 	// Remember makes the text durable before it returns.
 	Remember func(b []byte) error
 	Log      *slog.Logger
+	// Omit leaves rules out: empty but in proofs that a rule is needed.
+	Omit ag.Omit
 }
 
 // Loops are the rounds of one run of the manager without its process: nobody starts or
@@ -67,7 +69,9 @@ func NewLoops(p Ports) (*Loops, error) {
 	if _, err := mem.update(func(p *persisted) { p.Runs++ }); err != nil {
 		return nil, err
 	}
-	m.authority = newAuthority(lease.NewState(m.run, p.Config.UID, p.Config.Timing.AG(), m.clock.now(), mem.get().Authority), mem)
+	first := lease.NewState(m.run, p.Config.UID, p.Config.Timing.AG(), m.clock.now(), mem.get().Authority)
+	m.omit, first.Omit = p.Omit, p.Omit
+	m.authority = newAuthority(first, mem)
 	m.view.startsAnew()
 	m.starts.Add(1)
 	return &Loops{m: m}, nil

@@ -49,6 +49,9 @@ type manager struct {
 	// copiesAsked asks copiesLoop for a reading now; it closes the channel when it is made.
 	copiesAsked chan chan struct{}
 
+	// omit leaves rules out: empty but in the simulation's proofs.
+	omit ag.Omit
+
 	// starts counts starts of sqlservr in this run; nameChecked is for the present one.
 	starts      atomic.Int64
 	nameChecked atomic.Bool

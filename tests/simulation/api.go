@@ -223,7 +223,7 @@ func (k *kube) Update(ctx context.Context, obj client.Object, _ ...client.Update
 		switch {
 		case a.lease == nil:
 			return nil, gone("leases", sent.Name)
-		case sent.ResourceVersion != "" && sent.ResourceVersion != a.lease.ResourceVersion:
+		case sent.ResourceVersion != a.lease.ResourceVersion && !a.c.omit.Has("R1"):
 			return nil, conflicting("leases", sent.Name)
 		}
 		return a.setLease(k.p, sent), nil

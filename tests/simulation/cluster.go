@@ -33,6 +33,7 @@ type cluster struct {
 	nextLink    engine.LinkID
 	check       checker
 	faults      *injector
+	omit        ag.Omit
 	stopped     chan struct{} // closed when there is no reason to go on
 }
 
@@ -40,6 +41,7 @@ type cluster struct {
 func newCluster(w *world, p plan, options instance.Options) *cluster {
 	c := &cluster{w: w, topology: p.topology, readings: p.readings, timings: p.timings, options: options, byName: map[string]*node{}, stopped: make(chan struct{})}
 	c.check.c = c
+	c.omit = ag.OmitRules(p.without...)
 	c.faults = &injector{c: c, plan: p}
 	g := c.topology.resource()
 	p.resource(g)

@@ -54,7 +54,7 @@ func (c *cluster) engine(p *proc, identity string) *agops.Engine {
 			}
 			return nil
 		}},
-		Clock: rc, Identity: identity,
+		Clock: rc, Identity: identity, Omit: c.omit,
 		Progress: func(d agops.Done) { c.w.say(p.name, "%s: %v", d.What, d.Err) },
 	})
 }

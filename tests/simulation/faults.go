@@ -85,6 +85,12 @@ func (i *injector) find(who string) *node {
 			name, _, _ := strings.Cut(*l.Spec.HolderIdentity, "/")
 			return c.node(name)
 		}
+	case "target":
+		if c.api.lease != nil {
+			if a, _ := state.Decode(c.api.lease, ""); a.Operation != nil {
+				return c.node(a.Operation.Target)
+			}
+		}
 	case "secondary":
 		p := c.primary()
 		var others []*node
@@ -165,6 +171,15 @@ func (i *injector) strike(f fault) {
 		if o := i.find(f.other); o != nil && o != n {
 			i.cutBoth(f.length, n.host, []*host{o.host}, kindEndpoint)
 		}
+	case "sever": // at once, and not to be dialled again
+		if o := i.find(f.other); o != nil && o != n {
+			for _, l := range c.allLinks() {
+				if l.ends[0].node == n && l.ends[1].node == o || l.ends[0].node == o && l.ends[1].node == n {
+					l.reset()
+				}
+			}
+			i.cutBoth(f.length, n.host, []*host{o.host}, kindEndpoint)
+		}
 	case "one-way":
 		if o := i.find(f.other); o != nil && o != n {
 			i.during(f.length, func() { w.cut(n.host, o.host, 1) }, func() { w.cut(n.host, o.host, -1); i.release() })
@@ -216,6 +231,8 @@ func (i *injector) strike(f fault) {
 		if i.untroubled(n) {
 			i.sql(n, "EXEC sp_set_session_context @key = N'external_cluster', @value = N'yes'; ALTER AVAILABILITY GROUP [ag1] FAILOVER")
 		}
+	case "hand-k":
+		i.sql(n, "ALTER AVAILABILITY GROUP [ag1] SET (REQUIRED_SYNCHRONIZED_SECONDARIES_TO_COMMIT = 0)")
 	case "clock-jump":
 		n.host.wall.Add(int64(f.length))
 		i.sql(n, fmt.Sprintf("EXEC mssqlsim.fault @kind = N'clock', @offset = N'%s'", time.Duration(n.host.wall.Load())))
@@ -378,7 +395,14 @@ func (i *injector) direct(target *node, nap time.Duration) {
 			}
 		}
 	})
-	c.w.after(within(mix(c.w.seed, uint64(nap)), 100*time.Millisecond, 8*time.Second), func() { i.freeze(nap, []*proc{p}, nil) }) //nolint:gosec // a draw
+	c.w.after(within(mix(c.w.seed, uint64(nap)), 100*time.Millisecond, 8*time.Second), func() { //nolint:gosec // a draw
+		if nap == forGood {
+			c.w.fact(p.name, "is closed for good")
+			p.kill()
+			return
+		}
+		i.freeze(nap, []*proc{p}, nil)
+	})
 }
 
 // blank loses the node's volume: the pod comes back with an empty one.

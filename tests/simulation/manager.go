@@ -30,7 +30,7 @@ func (n *node) startManager() (*manager, error) {
 	began := time.Now().Add(-time.Duration(n.host.stood.Load()))
 	loops, err := instance.NewLoops(instance.Ports{
 		Options: n.c.options, Config: n.c.config, Identity: n.identity(),
-		Nonce: fmt.Sprintf("%s-run-%d", n.name, n.containers), BootID: n.bootID(),
+		Nonce: n.nonce(), Omit: n.c.omit, BootID: n.bootID(),
 		Clock: func() lease.Instant {
 			now := n.host.local()
 			return lease.Instant{Mono: now.Sub(began), Wall: now.Round(0).Add(time.Duration(n.host.wall.Load()))}
@@ -68,6 +68,14 @@ func (n *node) startManager() (*manager, error) {
 		}
 	})
 	return m, nil
+}
+
+// nonce names the present run.
+func (n *node) nonce() string {
+	if n.c.omit.Has("R3") {
+		return n.name + "-run" // a restart goes on with the authority of the run before
+	}
+	return fmt.Sprintf("%s-run-%d", n.name, n.containers)
 }
 
 func (n *node) remembered() []byte {

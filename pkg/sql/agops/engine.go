@@ -24,6 +24,7 @@ type Engine struct {
 	clock    clock.PassiveClock
 	identity string
 	progress func(Done)
+	omit     ag.Omit
 	started  time.Time
 
 	mu      sync.Mutex
@@ -42,6 +43,8 @@ type Options struct {
 	Identity string
 	// Progress hears of every action once it was tried; nil for nobody.
 	Progress func(Done)
+	// Omit leaves rules out: empty but in proofs that a rule is needed.
+	Omit ag.Omit
 }
 
 // Done is one thing that was tried.
@@ -56,7 +59,7 @@ type Done struct {
 func NewEngine(o Options) *Engine {
 	return &Engine{
 		observer: o.Observer, store: o.Store, executor: o.Executor, setup: o.Setup, clock: o.Clock,
-		identity: o.Identity, progress: o.Progress, started: o.Clock.Now(), watches: map[string]ag.Watch{},
+		identity: o.Identity, progress: o.Progress, omit: o.Omit, started: o.Clock.Now(), watches: map[string]ag.Watch{},
 	}
 }
 
@@ -126,7 +129,7 @@ func (e *Engine) Step(ctx context.Context, key ag.Key) (Report, error) {
 	in := decide.Input{
 		Now: r.Now, Clock: ag.Clock{Began: began, Ended: ended}, Observer: e.identity,
 		Authority: loaded.Authority, Snapshot: snapshot, Policy: loaded.Policy, Memory: loaded.Memory,
-		Watch: e.watch(loaded.Policy.UID), Request: loaded.Request,
+		Watch: e.watch(loaded.Policy.UID), Request: loaded.Request, Omit: e.omit,
 	}
 	r.Decision = decide.Decide(in)
 	e.keepWatch(loaded.Policy.UID, loaded.Authority, r.Decision.Watch)

@@ -25,7 +25,9 @@ type Input struct {
 	Watch ag.Watch
 	// Request is the user's order, or nil.
 	Request *ag.Request
+	// Omit leaves rules out: empty but in proofs that a rule is needed.
+	Omit ag.Omit
 }
 
 // Decide chooses the next step. It never changes its input.
-func Decide(in Input) ag.Decision { return decide(in, knobs{}) }
+func Decide(in Input) ag.Decision { return decide(in, knobs{off: in.Omit.Rules()}) }

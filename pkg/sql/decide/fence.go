@@ -16,6 +16,9 @@ func (v *view) dead(run ag.Run) string {
 	if run.Zero() || v.knobs.without("R8") {
 		return ""
 	}
+	if v.knobs.without("R8 proof") && !reached(v.snap.Find(run.Replica)) {
+		return "it does not answer"
+	}
 	if r := v.snap.Find(run.Replica); r != nil && r.Pod.UID == run.PodUID && r.Pod.UID != "" {
 		c := r.Pod.Container
 		alive := r.Manager.Reach == ag.ReachOK && r.Manager.Nonce == run.Nonce

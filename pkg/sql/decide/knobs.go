@@ -1,7 +1,7 @@
 package decide
 
-// knobs switch single rules off. They exist for the tests that prove each rule needed;
-// nothing outside this package's tests can set one.
+// knobs switch single rules off. They exist for the proofs that each rule is needed: tests
+// of this package set them, and the simulation through Input.Omit.
 type knobs struct {
 	// off names rules that are left out: "R8", "R9", …
 	off []string

@@ -8,6 +8,9 @@ import "github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 // Lease loses it at once.
 func ruleLabels(v *view, d *draft) bool {
 	primary := v.publishable()
+	if p := v.snap.Find(primary); v.knobs.without("old label first") && p != nil && p.Pod.Exists && p.Pod.RoleLabel != ag.RolePrimary {
+		d.label(primary, ag.RolePrimary)
+	}
 	for i := range v.snap.Replicas {
 		r := &v.snap.Replicas[i]
 		if r.Pod.Exists && r.Name != primary {

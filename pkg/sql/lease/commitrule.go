@@ -44,6 +44,8 @@ type RuleWant struct {
 	Required   bool
 	K          int32
 	RelaxAfter time.Duration
+	// Omit leaves rules out: empty but in proofs that a rule is needed.
+	Omit ag.Omit
 }
 
 // RuleSeen is what the primary's manager sees, all of it read in this very round: the
@@ -105,11 +107,11 @@ func (k Keeper) Plan(want RuleWant, seen RuleSeen, now time.Duration) (Keeper, [
 	k = k.count(synced < max(target, seen.ServerK), now).leave(left, now)
 
 	// R16, late: the server has a synchronous replica that the record lacks.
-	if len(set) > len(seen.Record.Set) {
+	if len(set) > len(seen.Record.Set) && !want.Omit.Has("R16") {
 		return k, []RuleStep{record(seen.Record, min(seen.Record.K, seen.ServerK), set, "R16: a synchronous replica joined")}
 	}
 	// R19: a hand, or an old configuration, made the server's value lower than the record.
-	if seen.ServerK < seen.Record.K {
+	if seen.ServerK < seen.Record.K && !want.Omit.Has("R19") {
 		return k, []RuleStep{record(seen.Record, seen.ServerK, seen.Record.Set, "R19: the server's value is below the record")}
 	}
 	desired := target
@@ -122,10 +124,17 @@ func (k Keeper) Plan(want RuleWant, seen RuleSeen, now time.Duration) (Keeper, [
 	}
 	// A value above what the group can ever meet is lowered whatever the durability.
 	switch {
+	case seen.ServerK > desired && want.Omit.Has("R14"):
+		return k, []RuleStep{{Kind: StepAlter, K: desired, Why: "not recorded first"}}
 	case seen.ServerK > desired: // R14, R18
 		return k, []RuleStep{
 			record(seen.Record, min(seen.Record.K, desired), seen.Record.Set, "R14: about to lower"),
 			{Kind: StepAlter, K: desired, Why: fmt.Sprintf("%d of %d SYNCHRONIZED", synced, target)},
+		}
+	case seen.ServerK < desired && synced >= desired && want.Omit.Has("R15"):
+		return k, []RuleStep{
+			record(seen.Record, desired, seen.Record.Set, "before it is in force"),
+			{Kind: StepAlter, K: desired, Why: "recorded before"},
 		}
 	case seen.ServerK < desired && synced >= desired: // R15, first half
 		return k, []RuleStep{{Kind: StepAlter, K: desired, Why: fmt.Sprintf("R15: %d SYNCHRONIZED", synced)}}
@@ -133,7 +142,7 @@ func (k Keeper) Plan(want RuleWant, seen RuleSeen, now time.Duration) (Keeper, [
 		return k, []RuleStep{record(seen.Record, seen.ServerK, seen.Record.Set, "R15: in force and met")}
 	case len(left) > 0 && now-k.LeavingSince >= leaveAfter: // R17
 		remaining := seen.synchronous()
-		if int32(len(seen.syncedOf(remaining))) >= seen.Record.K {
+		if int32(len(seen.syncedOf(remaining))) >= seen.Record.K || want.Omit.Has("R17") {
 			return k, []RuleStep{record(seen.Record, seen.Record.K, without(seen.Record.Set, left), "R17: a replica left")}
 		}
 	}

@@ -27,7 +27,7 @@ func Jumped(last, now Instant) bool {
 // Tick compares the clocks with the previous tick. A jump voids all proofs until a new
 // one; the answer tells the caller to read the remaining write lease and to ask Kill.
 func (s State) Tick(now Instant) (next State, jumped bool) {
-	if !s.Last.Wall.IsZero() && Jumped(s.Last, now) {
+	if !s.Last.Wall.IsZero() && Jumped(s.Last, now) && !s.Omit.Has("R6") {
 		s.Proof = Proof{}
 		s.JumpedAt, s.JumpUnchecked = now.Mono, true
 		jumped = true

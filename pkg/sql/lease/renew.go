@@ -44,7 +44,7 @@ func (s State) MayRenewLease(server Server) Verdict {
 		return Verdict{Why: "the server does not run and no operation is in flight"}
 	case server.Role == ag.RoleUnknown:
 		return Verdict{OK: true, Why: "holder, the server does not answer"}
-	case server.Role != ag.RolePrimary:
+	case server.Role != ag.RolePrimary && !s.Omit.Has("R3 renewal"):
 		return Verdict{Why: "the server is " + string(server.Role) + " and no operation is in flight"}
 	}
 	return Verdict{OK: true, Why: "holder and PRIMARY"}
@@ -76,7 +76,7 @@ func (s State) MayRenewWriteLease(server Server, now time.Duration) Verdict {
 		return Verdict{Why: "no proof of authority"}
 	case s.Proof.Epoch != s.GrantedEpoch || s.Proof.Epoch < s.Persisted.Epoch:
 		return Verdict{Why: "the proof is of an earlier epoch"}
-	case now-s.Proof.Sent > s.Timing.A:
+	case now-s.Proof.Sent > s.Timing.A && !s.Omit.Has("A"):
 		return Verdict{Why: "the newest proof was sent " + (now - s.Proof.Sent).String() + " ago, more than " + s.Timing.A.String()}
 	case server.Role != ag.RolePrimary && (s.Record == nil || s.Record.Operation == nil):
 		return Verdict{Why: "the server is not PRIMARY and no operation is in flight"}

@@ -1,0 +1,87 @@
+//go:build linux
+
+package simulation
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// finding is what came of leaving a rule out.
+type finding struct {
+	seed      uint64
+	tries     int
+	violation string
+	faults    []fault
+}
+
+// search runs the removal's schedules until one violates a promise that it keeps with the rule in force.
+func (m removal) search(t *testing.T, first uint64, tries int) finding {
+	t.Helper()
+	o := passwords(t)
+	for n := range tries {
+		p := m.shaped(first + uint64(n)) //nolint:gosec // small
+		off := p
+		off.without = append(append([]string(nil), m.locks...), m.omit...)
+		bad := simulate(t, off, o, false)
+		if !bad.failed() {
+			continue
+		}
+		p.without = m.locks
+		if good := simulate(t, p, o, false); good.failed() {
+			t.Logf("%s: seed %d is violated with the rule too: %s", m.rule, p.seed, good.violations[0])
+			continue
+		}
+		return finding{seed: p.seed, tries: n + 1, violation: bad.violations[0], faults: p.faults}
+	}
+	return finding{tries: tries}
+}
+
+// TestRuleRemoval leaves rules out (SIM_RULES: all, or names joined by semicolons) and writes what it found.
+func TestRuleRemoval(t *testing.T) {
+	which := os.Getenv("SIM_RULES")
+	if which == "" {
+		t.Skip("SIM_RULES is not set: make safety-rules")
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	tries, err := strconv.Atoi(os.Getenv("SIM_TRIES"))
+	if err != nil {
+		tries = 200
+	}
+	var list []removal
+	for _, m := range removals() {
+		if which == "all" || strings.Contains(";"+which+";", ";"+m.rule+";") {
+			list = append(list, m)
+		}
+	}
+	found := make([]finding, len(list))
+	var next atomic.Int64
+	var mu sync.Mutex
+	t.Run("rules", func(t *testing.T) {
+		for i := range runtime.GOMAXPROCS(0) {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				for {
+					n := int(next.Add(1)) - 1
+					if n >= len(list) {
+						return
+					}
+					if list[n].elsewhere != "" {
+						continue
+					}
+					found[n] = list[n].search(t, 1, tries)
+					mu.Lock()
+					fmt.Printf("%-20s %-50s seed %d after %d schedules: %s\n", list[n].rule, list[n].what, found[n].seed, found[n].tries, found[n].violation)
+					mu.Unlock()
+				}
+			})
+		}
+	})
+}
