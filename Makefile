@@ -55,6 +55,10 @@ e2e: deps build image ## End-to-end tests on the local cluster (CLUSTER=local|ki
 e2e-faults: deps image ## Faults of processes, pods, nodes, networks and control plane on the local cluster (about 40 minutes)
 	KUBECTL_MSSQL_E2E=1 KUBECTL_MSSQL_FAULTS=1 go test -count=1 -timeout 90m -v -run TestFaults ./tests/e2e
 
+.PHONY: e2e-changes
+e2e-changes: deps build image ## Fence, resize, restart and a move without an operator under a writing client (about fifteen minutes)
+	KUBECTL_MSSQL_E2E=1 KUBECTL_MSSQL_CHANGES=1 go test -count=1 -timeout 60m -v -run TestChanges ./tests/e2e
+
 OUTAGE_RUNS ?= 5
 .PHONY: bench-outage
 bench-outage: deps image ## What clients notice of each kind of loss of the primary, OUTAGE_RUNS (5) times: the table of docs/concepts/failover.md
