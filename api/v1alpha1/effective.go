@@ -91,7 +91,12 @@ func (s *ServerSpec) MemoryLimitMB() int64 {
 	if !ok {
 		return 0
 	}
-	mib := limit.Value() / (1 << 20)
+	return ServerMemoryMB(limit.Value())
+}
+
+// ServerMemoryMB is what a server may take of a container's limit in bytes.
+func ServerMemoryMB(limit int64) int64 {
+	mib := limit / (1 << 20)
 	return min(mib*8/10, mib-128)
 }
 

@@ -26,6 +26,10 @@ type SQLServerInstanceStatus struct {
 	Version string `json:"version,omitempty"`
 	// Endpoint that clients use, host:port inside the cluster.
 	Endpoint string `json:"endpoint,omitempty"`
+	// Volume is its data volume.
+	Volume *VolumeStatus `json:"volume,omitempty"`
+	// LastRequest answers the request annotation.
+	LastRequest *LastRequestStatus `json:"lastRequest,omitempty"`
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

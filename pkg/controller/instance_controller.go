@@ -37,6 +37,7 @@ func (r *InstanceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	}
 	sc := newScope(desired.ForInstance(instance), instance)
 	sc.requeue(instanceAgain)
+	sc.restart = instanceRestart(instance)
 	err := errors.Join(instanceConfig(instance, sc), r.runPhases(ctx, sc))
 	if err == nil {
 		err = r.replaceOutdated(ctx, sc)
@@ -58,7 +59,8 @@ func (r *InstanceReconciler) replaceOutdated(ctx context.Context, sc *scope) err
 	}
 	for _, name := range sc.outdated {
 		if pod := sc.pods[name]; pod != nil && pod.DeletionTimestamp == nil {
-			return r.removePod(ctx, sc, pod, "its settings changed")
+			sc.next = name
+			return r.removePod(ctx, sc, pod, replaceReason(sc, name))
 		}
 	}
 	return nil
@@ -112,7 +114,10 @@ func instanceStatus(f instanceFacts, s *v1alpha1.SQLServerInstanceStatus) {
 		v1alpha1.ConditionConfigured:      configured,
 		v1alpha1.ConditionAvailable:       available,
 		v1alpha1.ConditionStorageResizing: resizing(f.Scope),
+		v1alpha1.ConditionRollingChange:   instanceRolling(f),
 	})
+	s.Volume = volumeStatus(f.Scope, f.Instance.ReplicaName())
+	answerInstanceRestart(f, s)
 	switch {
 	case f.Scope.paused:
 		s.Phase, s.Reason = v1alpha1.PhasePaused, "the annotation "+v1alpha1.AnnotationPaused+" stops every change; the server keeps running"

@@ -21,6 +21,8 @@ const inputAgain = 5 * time.Second
 func (s *shared) phaseInputs(ctx context.Context, sc *scope) error {
 	if g := sc.server.Group; g != nil {
 		checkGroup(g, sc)
+	} else if _, err := v1alpha1.ParseRequest(sc.obj.GetAnnotations()[v1alpha1.AnnotationRequest]); err != nil {
+		sc.problem(Problem{Reason: v1alpha1.ReasonInvalidAnnotation, Message: err.Error() + ". It is not carried out"})
 	}
 	if sc.server.Spec.SAPasswordSecretRef == nil {
 		return nil

@@ -142,6 +142,7 @@ func installTLS(o Options) (tlsPaths, error) {
 
 // installConf writes mssql.conf.
 func installConf(o Options, c Config, paths tlsPaths) error {
+	c.MemoryLimitMB = ownMemoryLimit(c.MemoryLimitMB, os.ReadFile)
 	path := filepath.Join(o.DataDir, "mssql.conf")
 	if err := replaceFile(path, []byte(renderConf(c, paths)), 0o640); err != nil {
 		return exitf(ExitVolume, "write %s: %w", path, explainAccess(path, err))

@@ -88,20 +88,19 @@ type Call struct {
 	Client    client.Client
 	Group     *api.SQLServerAvailabilityGroup
 
+	// Instance is there after LoadAny when there is no group of that name.
+	Instance *api.SQLServerInstance
+
 	// loaded is the group as the API server gave it, whatever a verb does to its copy.
 	loaded *api.SQLServerAvailabilityGroup
 }
 
 // Load reads the group.
 func (c *Call) Load(ctx context.Context) error {
-	ns, _, err := c.Factory.Namespace()
-	if err != nil {
+	if err := c.connect(); err != nil {
 		return err
 	}
-	c.Namespace = ns
-	if c.Client, err = c.Factory.Client(); err != nil {
-		return err
-	}
+	var err error
 	if c.loaded, err = c.read(ctx); err != nil {
 		return err
 	}
@@ -109,26 +108,79 @@ func (c *Call) Load(ctx context.Context) error {
 	return nil
 }
 
+// LoadAny reads the group of that name, or the instance when there is no such group.
+func (c *Call) LoadAny(ctx context.Context) error {
+	err := c.Load(ctx)
+	if exit.Of(err) != exit.NotFound {
+		return err
+	}
+	i := &api.SQLServerInstance{}
+	switch other := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, i); {
+	case other == nil:
+		c.Instance = i
+		return nil
+	case apierrors.IsNotFound(other), meta.IsNoMatchError(other), apierrors.IsForbidden(other):
+		return exit.Errorf(exit.NotFound, fmt.Sprintf("%s status lists what is there", c.Factory.Name()),
+			"there is no availability group or instance %s in namespace %s", c.Name, c.Namespace)
+	default:
+		return c.explain(other, "read", "get")
+	}
+}
+
+func (c *Call) connect() error {
+	ns, _, err := c.Factory.Namespace()
+	if err != nil {
+		return err
+	}
+	c.Namespace = ns
+	c.Client, err = c.Factory.Client()
+	return err
+}
+
 func (c *Call) read(ctx context.Context) (*api.SQLServerAvailabilityGroup, error) {
 	g := &api.SQLServerAvailabilityGroup{}
-	err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, g)
+	return g, c.get(ctx, g)
+}
+
+func (c *Call) readInstance(ctx context.Context) (*api.SQLServerInstance, error) {
+	i := &api.SQLServerInstance{}
+	return i, c.get(ctx, i)
+}
+
+func (c *Call) get(ctx context.Context, o client.Object) error {
+	err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, o)
 	switch {
 	case err == nil:
-		return g, nil
+		return nil
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return nil, exit.Errorf(exit.NotFound, fmt.Sprintf("%s status lists what is there", c.Factory.Name()),
-			"there is no availability group %s in namespace %s", c.Name, c.Namespace)
+		return exit.Errorf(exit.NotFound, fmt.Sprintf("%s status lists what is there", c.Factory.Name()),
+			"there is no %s %s in namespace %s", c.what(), c.Name, c.Namespace)
 	}
-	return nil, c.explain(err, "read", "get")
+	return c.explain(err, "read", "get")
+}
+
+// what is changed, and the plural of its kind.
+func (c *Call) what() string {
+	if c.Instance != nil {
+		return "instance"
+	}
+	return "availability group"
+}
+
+func (c *Call) resource() string {
+	if c.Instance != nil {
+		return "sqlserverinstances"
+	}
+	return "sqlserveravailabilitygroups"
 }
 
 // explain names the permission that is missing, and what was tried.
 func (c *Call) explain(err error, what, verb string) error {
 	if apierrors.IsForbidden(err) {
-		return exit.With(exit.Forbidden, fmt.Sprintf("ask for the verb %s on sqlserveravailabilitygroups.%s in namespace %s; docs/reference/permissions.md has ready-made roles", verb, api.Group, c.Namespace),
-			fmt.Errorf("you may not %s availability group %s: %w", what, c.Name, err))
+		return exit.With(exit.Forbidden, fmt.Sprintf("ask for the verb %s on %s.%s in namespace %s; docs/reference/permissions.md has ready-made roles", verb, c.resource(), api.Group, c.Namespace),
+			fmt.Errorf("you may not %s %s %s: %w", what, c.what(), c.Name, err))
 	}
-	return fmt.Errorf("%s availability group %s: %w", what, c.Name, err)
+	return fmt.Errorf("%s %s %s: %w", what, c.what(), c.Name, err)
 }
 
 // Replica refuses a name that is none of the group's replicas.
@@ -143,12 +195,32 @@ func (c *Call) Replica(name string) error {
 // else wrote meanwhile, it is sent again only if nothing that the user was shown has
 // changed; else it is refused. A dry run on the server changes nothing.
 func (c *Call) Patch(ctx context.Context, what string, apply func(*api.SQLServerAvailabilityGroup) error) error {
-	seen := c.loaded
+	next, err := patch(ctx, c, what, c.loaded, apply, c.read, changed)
+	if err == nil && DryRun(c.DryRun) == DryRunNone {
+		c.loaded, c.Group = next, next.DeepCopy()
+	}
+	return err
+}
+
+// PatchInstance is Patch for an instance.
+func (c *Call) PatchInstance(ctx context.Context, what string, apply func(*api.SQLServerInstance) error) error {
+	next, err := patch(ctx, c, what, c.Instance, apply, c.readInstance, changedInstance)
+	if err == nil && DryRun(c.DryRun) == DryRunNone {
+		c.Instance = next
+	}
+	return err
+}
+
+func patch[T client.Object](ctx context.Context, c *Call, what string, seen T, apply func(T) error, read func(context.Context) (T, error), changed func(seen, now T) string) (T, error) {
+	var none T
 	base := seen
 	for range maxTries {
-		next := base.DeepCopy()
+		next, ok := base.DeepCopyObject().(T)
+		if !ok {
+			return none, fmt.Errorf("%s %s: its copy is %T", what, c.Name, base.DeepCopyObject())
+		}
 		if err := apply(next); err != nil {
-			return err
+			return none, err
 		}
 		opts := []client.PatchOption{client.FieldOwner(fieldOwner)}
 		if DryRun(c.DryRun) == DryRunServer {
@@ -157,27 +229,23 @@ func (c *Call) Patch(ctx context.Context, what string, apply func(*api.SQLServer
 		err := c.Client.Patch(ctx, next, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}), opts...)
 		switch {
 		case err == nil:
-			if DryRun(c.DryRun) == DryRunNone {
-				c.loaded = next
-				c.Group = next.DeepCopy()
-			}
-			return nil
+			return next, nil
 		case apierrors.IsInvalid(err):
-			return exit.With(exit.Refused, "", fmt.Errorf("the API server refuses it: %w", err))
+			return none, exit.With(exit.Refused, "", fmt.Errorf("the API server refuses it: %w", err))
 		case ctx.Err() != nil:
-			return exit.Errorf(exit.Interrupted, "the same command again follows it, or orders it", "stopped in the moment of the order: whether it was taken is not known")
+			return none, exit.Errorf(exit.Interrupted, "the same command again follows it, or orders it", "stopped in the moment of the order: whether it was taken is not known")
 		case !apierrors.IsConflict(err):
-			return c.explain(err, what, "patch")
+			return none, c.explain(err, what, "patch")
 		}
-		if base, err = c.read(ctx); err != nil {
-			return err
+		if base, err = read(ctx); err != nil {
+			return none, err
 		}
 		if why := changed(seen, base); why != "" {
-			return exit.Errorf(exit.Refused, fmt.Sprintf("look again: %s status %s", c.Factory.Name(), c.Name),
+			return none, exit.Errorf(exit.Refused, fmt.Sprintf("look again: %s status %s", c.Factory.Name(), c.Name),
 				"%s has changed since you looked: %s", c.Name, why)
 		}
 	}
-	return exit.Errorf(exit.Unexpected, "repeat the command", "%s %s: it changes too often", what, c.Name)
+	return none, exit.Errorf(exit.Unexpected, "repeat the command", "%s %s: it changes too often", what, c.Name)
 }
 
 // maxTries bounds how often a patch is sent again because the status was written meanwhile.
@@ -197,6 +265,18 @@ func changed(seen, now *api.SQLServerAvailabilityGroup) string {
 		if x.was != x.is {
 			return x.what
 		}
+	}
+	return ""
+}
+
+func changedInstance(seen, now *api.SQLServerInstance) string {
+	switch {
+	case seen.UID != now.UID:
+		return "the resource was made anew"
+	case seen.Generation != now.Generation:
+		return "its spec was changed"
+	case seen.Annotations[api.AnnotationRequest] != now.Annotations[api.AnnotationRequest]:
+		return "another order was given"
 	}
 	return ""
 }
@@ -257,7 +337,7 @@ func (c *Call) Finish(r *Result, err error) error {
 		return err
 	}
 	r.fill(c)
-	if printErr := c.Output.Write(c.Streams.Out, r, false, "sqlserveravailabilitygroup."+api.Group+"/"+c.Name); printErr != nil {
+	if printErr := c.Output.Write(c.Streams.Out, r, false, strings.TrimSuffix(c.resource(), "s")+"."+api.Group+"/"+c.Name); printErr != nil {
 		return errors.Join(err, printErr)
 	}
 	return err

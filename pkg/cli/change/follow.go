@@ -7,6 +7,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
@@ -78,23 +80,32 @@ type Look func(g *api.SQLServerAvailabilityGroup) (done bool, err error)
 // Follow reads the group until look says that it is done. The time-out and Ctrl-C end the
 // watching, never what goes on in the cluster.
 func (c *Call) Follow(ctx context.Context, t *Trail, look Look) error {
+	return follow(ctx, c, t, c.Group.UID, c.read, func(g *api.SQLServerAvailabilityGroup) (bool, error) {
+		c.Group = g
+		return look(g)
+	})
+}
+
+// FollowInstance is Follow for an instance.
+func (c *Call) FollowInstance(ctx context.Context, t *Trail, look func(*api.SQLServerInstance) (bool, error)) error {
+	return follow(ctx, c, t, c.Instance.UID, c.readInstance, look)
+}
+
+func follow[T client.Object](ctx context.Context, c *Call, t *Trail, uid types.UID, read func(context.Context) (T, error), look func(T) (bool, error)) error {
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, errTimeout)
 		defer cancel()
 	}
-	uid := c.Group.UID
 	ticker := c.Factory.Clock().NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		g, err := c.read(ctx)
+		o, err := read(ctx)
 		switch {
-		case err == nil && g.UID != uid:
-			return exit.Errorf(exit.NotFound, "", "availability group %s was deleted and made anew meanwhile", c.Name)
+		case err == nil && o.GetUID() != uid:
+			return exit.Errorf(exit.NotFound, "", "%s %s was deleted and made anew meanwhile", c.what(), c.Name)
 		case err == nil:
-			c.Group = g
-			done, err := look(g)
-			if done || err != nil {
+			if done, err := look(o); done || err != nil {
 				return err
 			}
 		case ctx.Err() != nil:

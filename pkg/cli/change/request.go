@@ -43,8 +43,12 @@ func (c *Call) Now() *metav1.Time {
 
 // Seen fills what its author saw into an order.
 func (c *Call) Seen(ctx context.Context, r api.Request) api.Request {
-	r.ExpectedPrimary, r.ExpectedSequence = c.Group.Status.PrimaryReplica, Sequence(c.Group)
-	r.ResourceVersion = c.Group.ResourceVersion
+	if c.Instance != nil {
+		r.ResourceVersion = c.Instance.ResourceVersion
+	} else {
+		r.ExpectedPrimary, r.ExpectedSequence = c.Group.Status.PrimaryReplica, Sequence(c.Group)
+		r.ResourceVersion = c.Group.ResourceVersion
+	}
 	r.Reason, r.At = c.Reason, c.Now()
 	if DryRun(c.DryRun) != DryRunClient {
 		r.By = c.WhoAmI(ctx)
@@ -52,13 +56,17 @@ func (c *Call) Seen(ctx context.Context, r api.Request) api.Request {
 	return r
 }
 
-// Place writes the order into the group.
+// Place writes the order into the group, or the instance.
 func (c *Call) Place(ctx context.Context, r api.Request) error {
-	return c.Patch(ctx, "order a "+string(r.Kind)+" of", func(g *api.SQLServerAvailabilityGroup) error {
-		if g.Annotations == nil {
-			g.Annotations = map[string]string{}
-		}
-		g.Annotations[api.AnnotationRequest] = r.String()
+	what := "order a " + string(r.Kind) + " of"
+	if c.Instance != nil {
+		return c.PatchInstance(ctx, what, func(i *api.SQLServerInstance) error {
+			metav1.SetMetaDataAnnotation(&i.ObjectMeta, api.AnnotationRequest, r.String())
+			return nil
+		})
+	}
+	return c.Patch(ctx, what, func(g *api.SQLServerAvailabilityGroup) error {
+		metav1.SetMetaDataAnnotation(&g.ObjectMeta, api.AnnotationRequest, r.String())
 		return nil
 	})
 }

@@ -265,7 +265,7 @@ func TestWhatWouldHarmIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		code  exit.Code
 		says  string
 	}{
-		"no such group":           {nil, nil, "restart other --yes", exit.NotFound, "no availability group other"},
+		"no such group":           {nil, nil, "restart other --yes", exit.NotFound, "no availability group or instance other"},
 		"no such replica":         {nil, nil, "fence on sales sales-7", exit.NotFound, "sales-0, sales-1, sales-2"},
 		"no such target":          {nil, nil, "failover sales --to sales-7 --yes", exit.NotFound, "no replica sales-7"},
 		"nobody could take over":  {none, nil, "fence on sales sales-0 --yes", exit.Refused, "nobody could write"},

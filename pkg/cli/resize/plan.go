@@ -20,7 +20,7 @@ func (o *Options) judge(ctx context.Context, want *api.SQLServerAvailabilityGrou
 	g := o.Group
 	p := &change.Plan{Title: fmt.Sprintf("Resize %s/%s: %s", g.Namespace, g.Name, o.wish()), Level: change.Outage, Word: g.Name}
 	if grows {
-		if err := o.judgeStorage(ctx, p); err != nil {
+		if err := o.judgeStorage(ctx, p, &g.Spec.ServerSpec, "the data volume of every replica"); err != nil {
 			return nil, err
 		}
 	}
@@ -33,18 +33,17 @@ func (o *Options) judge(ctx context.Context, want *api.SQLServerAvailabilityGrou
 	return p, nil
 }
 
-func (o *Options) judgeStorage(ctx context.Context, p *change.Plan) error {
-	g := o.Group
-	now := g.Spec.Storage.DataVolumeSize
+func (o *Options) judgeStorage(ctx context.Context, p *change.Plan, spec *api.ServerSpec, whose string) error {
+	now := spec.Storage.DataVolumeSize
 	if o.storage.Cmp(now) < 0 {
 		return exit.Errorf(exit.Refused, "to get smaller volumes make a new group, or reduce the files inside",
 			"refused: the volumes have %s and shall have %s: Kubernetes cannot make a volume smaller", now.String(), o.storage.String())
 	}
-	expansion, err := o.expandable(ctx)
+	expansion, err := o.expandable(ctx, spec.Storage.StorageClassName)
 	if err != nil {
 		return err
 	}
-	p.Add("storage", "the data volume of every replica grows from %s to %s; it never shrinks again", now.String(), o.storage.String())
+	p.Add("storage", "%s grows from %s to %s; it never shrinks again", whose, now.String(), o.storage.String())
 	p.Add("checks", "%s", expansion)
 	p.Add("effect", "no outage where the driver grows a volume in use; where a file system grows only at mount, the pod is replaced "+
 		"in rolling order; a driver that refuses a volume in use is told as an error")
@@ -52,8 +51,7 @@ func (o *Options) judgeStorage(ctx context.Context, p *change.Plan) error {
 }
 
 // expandable asks the StorageClass. Whoever may not read it learns it from the operator.
-func (o *Options) expandable(ctx context.Context) (string, error) {
-	name := o.Group.Spec.Storage.StorageClassName
+func (o *Options) expandable(ctx context.Context, name *string) (string, error) {
 	var classes []storagev1.StorageClass
 	if name != nil {
 		var class storagev1.StorageClass
@@ -97,9 +95,7 @@ func (o *Options) judgeRolling(p *change.Plan, want *api.SQLServerAvailabilityGr
 		return nil
 	}
 	primary := g.Status.PrimaryReplica
-	if o.memory != nil {
-		p.Add("memory", "%s; SQL Server itself takes up to %d MB", o.memory.String(), want.Spec.MemoryLimitMB())
-	}
+	o.memoryLine(p, &want.Spec.ServerSpec)
 	switch {
 	case change.DataReplicas(g) == 1:
 		p.Add("effect", "writes stop until the server is up again: there is no other replica")
@@ -127,6 +123,18 @@ func (o *Options) judgeRolling(p *change.Plan, want *api.SQLServerAvailabilityGr
 	return nil
 }
 
+// memoryLine says what SQL Server itself may take then.
+func (o *Options) memoryLine(p *change.Plan, want *api.ServerSpec) {
+	if o.memory == nil {
+		return
+	}
+	if fixed, ok := want.MSSQLConf["memory.memorylimitmb"]; ok {
+		p.Add("memory", "%s; SQL Server itself takes up to %s MB, which spec.mssqlConf fixes and this does not change", o.memory.String(), fixed)
+		return
+	}
+	p.Add("memory", "%s; SQL Server itself takes up to %d MB", o.memory.String(), want.MemoryLimitMB())
+}
+
 // wish in the user's words.
 func (o *Options) wish() string {
 	var parts []string
@@ -143,7 +151,7 @@ func (o *Options) wish() string {
 }
 
 // patch is what is sent, as a merge patch.
-func (o *Options) patch() map[string]any {
+func (o *Options) patch(was *api.ServerSpec) map[string]any {
 	spec := map[string]any{}
 	if o.storage != nil {
 		spec["storage"] = map[string]any{"dataVolumeSize": o.storage.String()}
@@ -154,7 +162,7 @@ func (o *Options) patch() map[string]any {
 	}
 	if o.cpu != nil {
 		requests["cpu"] = o.cpu.String()
-		if _, limited := o.Group.Spec.Resources.Limits["cpu"]; limited {
+		if _, limited := was.Resources.Limits["cpu"]; limited {
 			limits["cpu"] = o.cpu.String()
 		}
 	}
@@ -171,8 +179,8 @@ func (o *Options) patch() map[string]any {
 	return map[string]any{"spec": spec}
 }
 
-func (o *Options) patchText() string {
-	b, err := json.Marshal(o.patch())
+func (o *Options) patchText(was *api.ServerSpec) string {
+	b, err := json.Marshal(o.patch(was))
 	if err != nil { // maps of strings always marshal
 		return ""
 	}

@@ -31,8 +31,8 @@ func New(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 	o := &Options{Call: change.Call{Factory: f, Streams: s, Verb: "resize"}}
 	cmd := &cobra.Command{
 		Use:   "resize NAME",
-		Short: "Give a group larger volumes, or other memory and cpu",
-		Long: `Give the servers of an availability group larger data volumes, or other memory and cpu.
+		Short: "Give a group or an instance larger volumes, or other memory and cpu",
+		Long: `Give the servers of an availability group, or a standalone instance, larger data volumes, or other memory and cpu.
 
 Volumes grow on all replicas through the storage driver, without a restart where it can do so; they never
 shrink. Memory and cpu are taken up by new pods: secondaries first, each waited for, one switchover, the old
@@ -44,7 +44,7 @@ primary last. SQL Server's own memory limit follows the container's.`,
   %[1]s resize demo --storage 50Gi --yes`, f.Name()),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want the name of one availability group, got %d arguments", len(args))
+				return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want the name of one group or instance, got %d arguments", len(args))
 			}
 			return nil
 		},
@@ -74,13 +74,16 @@ func (o *Options) run(ctx context.Context, r *change.Result) error {
 	if err := o.parse(); err != nil {
 		return err
 	}
-	if err := o.Load(ctx); err != nil {
+	if err := o.LoadAny(ctx); err != nil {
 		return err
+	}
+	if o.Instance != nil {
+		return o.instance(ctx, r)
 	}
 	r.From, r.Order = o.Group.Status.PrimaryReplica, change.Order(o.Group)
 	want := o.Group.DeepCopy()
-	o.apply(want)
-	rolls, grows := resourcesDiffer(o.Group, want), o.storageDiffers(o.Group)
+	o.apply(&want.Spec.ServerSpec)
+	rolls, grows := resourcesDiffer(&o.Group.Spec.ServerSpec, &want.Spec.ServerSpec), o.storageDiffers(&o.Group.Spec.ServerSpec)
 	dry := change.DryRun(o.DryRun)
 	if !rolls && !grows {
 		if dry == change.DryRunNone && !o.reached(o.Group) {
@@ -95,7 +98,7 @@ func (o *Options) run(ctx context.Context, r *change.Result) error {
 	if err != nil {
 		return err
 	}
-	r.Plan, r.Request = p.Lines, o.patch()
+	r.Plan, r.Request = p.Lines, o.patch(&o.Group.Spec.ServerSpec)
 	if !rolls {
 		r.Order = nil
 	}
@@ -106,7 +109,7 @@ func (o *Options) run(ctx context.Context, r *change.Result) error {
 	}
 	if dry != change.DryRunClient {
 		err := o.Patch(ctx, "resize", func(g *api.SQLServerAvailabilityGroup) error {
-			o.apply(g)
+			o.apply(&g.Spec.ServerSpec)
 			return nil
 		})
 		if err != nil {
@@ -114,7 +117,7 @@ func (o *Options) run(ctx context.Context, r *change.Result) error {
 		}
 	}
 	if dry != change.DryRunNone {
-		o.ShowDryRun(p, r, o.patchText())
+		o.ShowDryRun(p, r, o.patchText(&o.Group.Spec.ServerSpec))
 		return nil
 	}
 	return o.follow(ctx, r)
@@ -148,9 +151,9 @@ func (o *Options) parse() error {
 func minMemory() resource.Quantity { return resource.MustParse("2000Mi") }
 
 // apply writes the wish into a spec.
-func (o *Options) apply(g *api.SQLServerAvailabilityGroup) {
+func (o *Options) apply(spec *api.ServerSpec) {
 	if o.storage != nil {
-		g.Spec.Storage.DataVolumeSize = *o.storage
+		spec.Storage.DataVolumeSize = *o.storage
 	}
 	set := func(list *corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
 		if *list == nil {
@@ -158,7 +161,7 @@ func (o *Options) apply(g *api.SQLServerAvailabilityGroup) {
 		}
 		(*list)[name] = q
 	}
-	res := &g.Spec.Resources
+	res := &spec.Resources
 	if o.memory != nil {
 		set(&res.Requests, corev1.ResourceMemory, *o.memory)
 		set(&res.Limits, corev1.ResourceMemory, *o.memory)
@@ -171,8 +174,8 @@ func (o *Options) apply(g *api.SQLServerAvailabilityGroup) {
 	}
 }
 
-func resourcesDiffer(a, b *api.SQLServerAvailabilityGroup) bool {
-	return !equal(a.Spec.Resources.Requests, b.Spec.Resources.Requests) || !equal(a.Spec.Resources.Limits, b.Spec.Resources.Limits)
+func resourcesDiffer(a, b *api.ServerSpec) bool {
+	return !equal(a.Resources.Requests, b.Resources.Requests) || !equal(a.Resources.Limits, b.Resources.Limits)
 }
 
 func equal(a, b corev1.ResourceList) bool {
@@ -186,8 +189,8 @@ func equal(a, b corev1.ResourceList) bool {
 	return true
 }
 
-func (o *Options) storageDiffers(g *api.SQLServerAvailabilityGroup) bool {
-	return o.storage != nil && g.Spec.Storage.DataVolumeSize.Cmp(*o.storage) != 0
+func (o *Options) storageDiffers(spec *api.ServerSpec) bool {
+	return o.storage != nil && spec.Storage.DataVolumeSize.Cmp(*o.storage) != 0
 }
 
 // reached: the operator has seen the present spec, every pod runs with it, and every
@@ -218,16 +221,20 @@ func (o *Options) reached(g *api.SQLServerAvailabilityGroup) bool {
 func (o *Options) small(g *api.SQLServerAvailabilityGroup) []string {
 	var out []string
 	for _, name := range g.ReplicaNames() {
-		s := change.StatusOf(g, name)
-		if s == nil || s.Volume == nil {
-			out = append(out, name)
-			continue
-		}
-		if q, err := resource.ParseQuantity(s.Volume.Capacity); err != nil || q.Cmp(*o.storage) < 0 {
+		if s := change.StatusOf(g, name); s == nil || o.smaller(s.Volume) {
 			out = append(out, name)
 		}
 	}
 	return out
+}
+
+// smaller: the volume has not reached the size.
+func (o *Options) smaller(v *api.VolumeStatus) bool {
+	if v == nil {
+		return true
+	}
+	q, err := resource.ParseQuantity(v.Capacity)
+	return err != nil || q.Cmp(*o.storage) < 0
 }
 
 // follow until all replicas have what was asked for.
@@ -264,8 +271,8 @@ func (o *Options) follow(ctx context.Context, r *change.Result) error {
 
 // growth tells how far the volumes are; a class that cannot grow ends the waiting.
 func (o *Options) growth(t *change.Trail, g *api.SQLServerAvailabilityGroup) error {
-	if c := change.Condition(g, api.ConditionStorageResizing); c.Reason == api.ReasonExpansionUnsupported && c.ObservedGeneration == g.Generation {
-		return exit.Errorf(exit.Refused, fmt.Sprintf("%s explain %s", o.Factory.Name(), api.ReasonExpansionUnsupported), "refused: %s", c.Message)
+	if err := o.unsupported(change.Condition(g, api.ConditionStorageResizing), g.Generation); err != nil {
+		return err
 	}
 	small := map[string]bool{}
 	for _, name := range o.small(g) {
@@ -283,4 +290,12 @@ func (o *Options) growth(t *change.Trail, g *api.SQLServerAvailabilityGroup) err
 		}
 	}
 	return nil
+}
+
+// unsupported: the operator says that the class cannot grow.
+func (o *Options) unsupported(c metav1.Condition, generation int64) error {
+	if c.Reason != api.ReasonExpansionUnsupported || c.ObservedGeneration != generation {
+		return nil
+	}
+	return exit.Errorf(exit.Refused, fmt.Sprintf("%s explain %s", o.Factory.Name(), api.ReasonExpansionUnsupported), "refused: %s", c.Message)
 }

@@ -30,7 +30,7 @@ func New(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restart NAME [REPLICA]",
 		Short: "Restart one server, or all of a group one after the other",
-		Long: `Restart one server, or all servers of an availability group one after the other.
+		Long: `Restart one server, or all servers of an availability group one after the other, or a standalone instance.
 
 Secondaries come first, each is waited for until it is in step again; then the primary moves, once, and the
 old one is restarted last. The order stands in the group: the operator goes on when this command, or the
@@ -68,8 +68,11 @@ func (o *Options) Run(ctx context.Context) error {
 }
 
 func (o *Options) run(ctx context.Context, r *change.Result) error {
-	if err := o.Load(ctx); err != nil {
+	if err := o.LoadAny(ctx); err != nil {
 		return err
+	}
+	if o.Instance != nil {
+		return o.instance(ctx, r)
 	}
 	if o.Target != "" {
 		if err := o.Replica(o.Target); err != nil {
@@ -82,7 +85,11 @@ func (o *Options) run(ctx context.Context, r *change.Result) error {
 		return err
 	}
 	if pending == nil {
-		if pending, err = o.place(ctx, r); err != nil || pending == nil {
+		p, err := o.judge()
+		if err != nil {
+			return err
+		}
+		if pending, err = o.place(ctx, r, p); err != nil || pending == nil {
 			return err
 		}
 	}
@@ -98,12 +105,8 @@ func (o *Options) order() []string {
 	return change.Order(o.Group)
 }
 
-// place judges, asks and orders; nil without an error after a dry run.
-func (o *Options) place(ctx context.Context, r *change.Result) (*api.Request, error) {
-	p, err := o.judge()
-	if err != nil {
-		return nil, err
-	}
+// place asks and orders; nil without an error after a dry run.
+func (o *Options) place(ctx context.Context, r *change.Result, p *change.Plan) (*api.Request, error) {
 	r.Plan = p.Lines
 	id, err := o.NewID()
 	if err != nil {

@@ -70,6 +70,7 @@ func table() map[string]Need {
 		"restart": {Level: Operate, Rules: []Rule{
 			readGroup("get"),
 			rule("order the restart", api.Group, groups, InNamespace, "patch"),
+			optional(rule("restart an instance", api.Group, instances, InNamespace, "get", "patch")),
 		}},
 		"fence on": {Level: Operate, Rules: []Rule{
 			readGroup("get"),
@@ -84,6 +85,7 @@ func table() map[string]Need {
 		"resize": {Level: Operate, Rules: []Rule{
 			readGroup("get"),
 			rule("change the group's spec", api.Group, groups, InNamespace, "patch"),
+			optional(rule("change an instance's spec", api.Group, instances, InNamespace, "get", "patch")),
 			optional(rule("see at once whether the volumes can grow", "storage.k8s.io", "storageclasses", InCluster, "get", "list")),
 		}},
 		"completion": {Level: View, None: "none: it works without a cluster"},
