@@ -40,7 +40,7 @@ func TestOnServersReplicasAheadOfThePrimaryComeBack(t *testing.T) {
 	b.cluster.Heal(0, 2)
 	b.cluster.Heal(2, 0)
 
-	b.until("both to be back", e, 200*time.Second, inStep("ag1-0"))
+	b.until("both to be back", e, 240*time.Second, inStep("ag1-0"))
 	b.asSA(0, "CREATE TABLE app.dbo.t (x int)", "INSERT app.dbo.t VALUES (1)")
 	if !strings.Contains(strings.Join(b.log, "\n"), "rejoin ") {
 		t.Error("nobody was rejoined")

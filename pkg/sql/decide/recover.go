@@ -44,6 +44,9 @@ func (v *view) diagnoseAll(d *draft) {
 			if s == ag.SymptomAhead && old.Symptom != s {
 				old.Attempts, old.Rung = 0, ag.RungWait // another illness, another ladder
 			}
+			if at := v.in.Memory.LastRoleChangeAt; old.Attempts > 0 && old.LastAttemptAt.Before(at) {
+				old.Attempts, old.Rung, old.Since = 0, ag.RungWait, v.now // another primary, too
+			}
 			old.Symptom = s
 			next = append(next, *old)
 			d.find(r.Name, s, "%s", symptomText(s))

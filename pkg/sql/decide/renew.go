@@ -20,17 +20,26 @@ const (
 )
 
 // ruleRenew: the primary waits for a commit of the group's configuration that does not
-// come. It acknowledges nothing then, and a failover onto the primary itself loses nothing
-// (safety.md §4): with two replicas and k = 0 recorded, the new promotion needs nobody
-// (FG 11 no. 34); with more, where a majority answers and yet does not follow it. Where
-// it would not help, the way out is named.
+// come, or for followers that do not follow. It acknowledges nothing then, and a failover
+// onto the primary itself loses nothing (safety.md §4): with two replicas and k = 0
+// recorded, the new promotion needs nobody (FG 11 no. 34); with more, where a majority
+// answers and yet does not follow it: the server may have been told of a later promotion,
+// and not believe in its own any more. Where it would not help, the way out is named.
 func ruleRenew(v *view, d *draft) bool {
 	p := v.primary()
-	if p == nil || !v.commitStuck(p) || v.auth.Operation != nil || !v.pol.External || len(v.auth.Unfenced) > 0 {
+	if p == nil || v.auth.Operation != nil || !v.pol.External || len(v.auth.Unfenced) > 0 {
 		return false
 	}
+	hope := v.unfollowed(p)
 	cause := fmt.Sprintf("a change of the configuration has waited for its quorum for more than %s", commitPatience)
-	hope := v.renewable(p)
+	switch {
+	case v.commitStuck(p):
+		hope = orText(v.twoAlone(), hope)
+	case hope != "" && v.deserted(p):
+		cause = fmt.Sprintf("commits wait for %d secondaries and none follows", p.Local.RequiredToCommit)
+	default:
+		return false
+	}
 	if !v.pol.AutoFailover {
 		hope = ""
 	}
@@ -55,11 +64,30 @@ func ruleRenew(v *view, d *draft) bool {
 // commitStuck: it has been waiting for too long.
 func (v *view) commitStuck(p *ag.Replica) bool { return p.Local.CommitPendingFor >= commitPatience }
 
-// renewable says why a promotion of the primary onto itself would help, or nothing.
-func (v *view) renewable(p *ag.Replica) string {
+// deserted: commits wait for a secondary, and in the primary's own view none is connected.
+func (v *view) deserted(p *ag.Replica) bool {
+	if p.Local.RequiredToCommit < 1 {
+		return false
+	}
+	for i := range v.snap.Replicas {
+		r := &v.snap.Replicas[i]
+		if r.Name != p.Name && r.Mode == ag.ModeSynchronous && (r.Remote == nil || r.Remote.Connected) {
+			return false
+		}
+	}
+	return true
+}
+
+// twoAlone: a promotion of the primary onto itself needs nobody else.
+func (v *view) twoAlone() string {
 	if len(v.auth.Rule.Set) == 2 && v.witness() == nil && v.auth.Rule.K == 0 {
 		return "two replicas and k = 0 recorded need nobody else"
 	}
+	return ""
+}
+
+// unfollowed: a majority answers, and one round of the ladder has not made it follow.
+func (v *view) unfollowed(p *ag.Replica) string {
 	voters, here := 1, 1
 	for i := range v.snap.Replicas {
 		r := &v.snap.Replicas[i]
