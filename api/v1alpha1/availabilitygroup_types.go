@@ -141,6 +141,11 @@ type AutomaticFailoverSpec struct {
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=30
 	ForceFailoverGracePeriodSeconds int32 `json:"forceFailoverGracePeriodSeconds,omitempty"`
+	// MaxReplicationLagSeconds bounds what allowDataLoss may lose: a replica that may lack more, or of which it
+	// is not known how far it was behind, is not forced.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxReplicationLagSeconds *int32 `json:"maxReplicationLagSeconds,omitempty"`
 	// MinTimeBetweenFailoversSeconds damps failovers while the primary can still write.
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
@@ -214,6 +219,10 @@ type SQLServerAvailabilityGroupSpec struct {
 	// +kubebuilder:default=15
 	// +kubebuilder:validation:Minimum=5
 	RelaxAfterSeconds int32 `json:"relaxAfterSeconds,omitempty"`
+	// AutomaticReseed lets the operator drop the copies of a replica that nothing else has brought back, and seed
+	// them anew from the primary, while the primary's own copies are complete.
+	// +optional
+	AutomaticReseed bool `json:"automaticReseed,omitempty"`
 	// PreferredPrimary is the replica (pod name) that shall be primary when all is well.
 	// +optional
 	PreferredPrimary string `json:"preferredPrimary,omitempty"`

@@ -63,6 +63,11 @@ func (in *AutomaticFailoverSpec) DeepCopyInto(out *AutomaticFailoverSpec) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.MaxReplicationLagSeconds != nil {
+		in, out := &in.MaxReplicationLagSeconds, &out.MaxReplicationLagSeconds
+		*out = new(int32)
+		**out = **in
+	}
 	in.Timing.DeepCopyInto(&out.Timing)
 }
 

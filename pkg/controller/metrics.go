@@ -142,6 +142,8 @@ func actionName(a ag.Action) string {
 		return "endpoint"
 	case ag.Rejoin:
 		return "rejoin"
+	case ag.Reseed:
+		return "reseed"
 	case ag.ResumeDatabase:
 		return "resume"
 	case ag.SetCommitRule:

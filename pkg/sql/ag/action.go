@@ -88,6 +88,14 @@ type Rejoin struct {
 	Guard   Guard
 }
 
+// Reseed is a rejoin that drops the replica's copies of these databases in between, where
+// they are RESTORING and in no group, so that they are seeded anew (FG 4.9, 4.10).
+type Reseed struct {
+	Replica   string
+	Databases []string
+	Guard     Guard
+}
+
 // ResumeDatabase sends SET HADR RESUME on one replica.
 type ResumeDatabase struct {
 	Replica, Database string
@@ -131,6 +139,7 @@ func (RestartEndpoints) action() {}
 func (StopEndpoints) action()    {}
 func (StartEndpoints) action()   {}
 func (Rejoin) action()           {}
+func (Reseed) action()           {}
 func (ResumeDatabase) action()   {}
 func (SetCommitRule) action()    {}
 func (SetRoleLabel) action()     {}
@@ -145,6 +154,7 @@ func (RestartEndpoints) Disruptive() bool { return true }
 func (StopEndpoints) Disruptive() bool    { return true }
 func (StartEndpoints) Disruptive() bool   { return false }
 func (Rejoin) Disruptive() bool           { return true }
+func (Reseed) Disruptive() bool           { return true }
 func (ResumeDatabase) Disruptive() bool   { return false }
 func (SetCommitRule) Disruptive() bool    { return false }
 func (SetRoleLabel) Disruptive() bool     { return false }
@@ -178,7 +188,10 @@ func (a StopEndpoints) String() string {
 func (a StartEndpoints) String() string {
 	return "start endpoints [" + strings.Join(a.Replicas, " ") + "]"
 }
-func (a Rejoin) String() string         { return "rejoin " + a.Replica }
+func (a Rejoin) String() string { return "rejoin " + a.Replica }
+func (a Reseed) String() string {
+	return "re-seed " + a.Replica + " [" + strings.Join(a.Databases, " ") + "]"
+}
 func (a ResumeDatabase) String() string { return fmt.Sprintf("resume %s on %s", a.Database, a.Replica) }
 func (a SetCommitRule) String() string  { return fmt.Sprintf("commit rule k=%d on %s", a.K, a.Primary) }
 func (a SetRoleLabel) String() string {

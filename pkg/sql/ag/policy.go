@@ -22,9 +22,11 @@ type Policy struct {
 	Stability     time.Duration   `json:"stability"`
 	AllowDataLoss bool            `json:"allowDataLoss,omitempty"`
 	ForceAfter    time.Duration   `json:"forceAfter,omitempty"`
-	Preferred     string          `json:"preferred,omitempty"`
-	SwitchoverMax time.Duration   `json:"switchoverMax"` // maxSwitchoverDelay
-	Timing        Timing          `json:"timing"`
+	// MaxLag bounds what AllowDataLoss may lose; 0 is no bound.
+	MaxLag        time.Duration `json:"maxLag,omitempty"`
+	Preferred     string        `json:"preferred,omitempty"`
+	SwitchoverMax time.Duration `json:"switchoverMax"` // maxSwitchoverDelay
+	Timing        Timing        `json:"timing"`
 	// Durability: Required never lowers k; K is the explicit value, or −1.
 	Required   bool          `json:"required,omitempty"`
 	K          int32         `json:"k"`

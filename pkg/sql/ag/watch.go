@@ -27,6 +27,20 @@ type Watch struct {
 	Operation      string        `json:"operation,omitempty"`
 	OperationSeen  time.Duration `json:"operationSeen,omitempty"`
 	OperationPhase time.Duration `json:"operationPhase,omitempty"`
+	// Lags is how far each replica was behind when the primary last said so.
+	Lags []LagSighting `json:"lags,omitempty"`
+	// NotWriting is when the primary was first not seen as such since it last was; 0 while it
+	// is. Died: what was seen then was the proof of its death.
+	NotWriting time.Duration `json:"notWriting,omitempty"`
+	Died       bool          `json:"died,omitempty"`
+}
+
+// LagSighting is how far a replica was behind by the primary's words, in seconds, and when
+// they were read.
+type LagSighting struct {
+	Replica string        `json:"replica"`
+	Seconds int64         `json:"seconds"`
+	Seen    time.Duration `json:"seen"`
 }
 
 // Sighting is one unfenced grant as this process saw it.

@@ -60,6 +60,10 @@ func (x SQLExecutor) Execute(ctx context.Context, pass Pass, action ag.Action) *
 		return x.guarded(ctx, pass, a.Replica, a.Guard, joinTimeout, notPrimary(), func(g tsql.Guard) string {
 			return tsql.Rejoin(g, pass.Policy.External, modeOf(pass.Snapshot, a.Replica))
 		})
+	case ag.Reseed:
+		return x.guarded(ctx, pass, a.Replica, a.Guard, joinTimeout, notPrimary(), func(g tsql.Guard) string {
+			return tsql.Reseed(g, pass.Policy.External, a.Databases)
+		})
 	case ag.RestartEndpoints:
 		return x.restartEndpoints(ctx, pass, a)
 	case ag.StopEndpoints:

@@ -160,6 +160,7 @@ func TestRoleChangesCarryExpiryAndGuard(t *testing.T) {
 		{"OFFLINE of a primary", ag.TakeOffline{Replica: "ag1-1", Guard: ag.Guard{Role: ag.RolePrimary}}, []string{"OFFLINE", "(N'PRIMARY')"}, nil},
 		{"re-seat", ag.Reseat{Replica: "ag1-1"}, []string{"ROLE = SECONDARY"}, []string{"N'PRIMARY'"}},
 		{"rejoin", ag.Rejoin{Replica: "ag1-1"}, []string{"OFFLINE", "DROP", "JOIN", "GRANT"}, []string{"N'PRIMARY'"}},
+		{"re-seed", ag.Reseed{Replica: "ag1-1", Databases: []string{"app"}}, []string{"OFFLINE", "DROP AVAILABILITY GROUP", "DROP DATABASE [app]", "JOIN", "GRANT"}, []string{"N'PRIMARY'"}},
 		{"promise", ag.Promise{Replicas: []string{"ag1-1"}}, []string{"OFFLINE"}, []string{"N'PRIMARY'"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

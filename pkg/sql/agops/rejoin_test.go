@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/agops"
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
@@ -115,4 +117,47 @@ func (b *bench) await(what string, ok func() bool) {
 		}
 		<-time.After(200 * time.Millisecond)
 	}
+}
+
+// A copy is dropped and seeded anew; the others are as they were.
+func TestOnServersACopyIsSeededAnew(t *testing.T) {
+	t.Parallel()
+	b := startBench(t, 3, "app")
+	e := b.engine()
+	b.until("the group", e, 90*time.Second, inStep("ag1-0"))
+	b.asSA(0, "CREATE TABLE app.dbo.t (x int)", "INSERT app.dbo.t VALUES (7)")
+	before := b.created(2)
+	r, err := e.Step(context.Background(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := agops.SQLExecutor{Servers: b, Managers: b, Kube: b, Clock: clock.RealClock{}}
+	pass := agops.Pass{Key: key, Policy: b.policy, Snapshot: r.Snapshot, Authority: r.Authority}
+	if e := x.Execute(context.Background(), pass, ag.Reseed{Replica: "ag1-2", Databases: []string{"app"}}); e != nil {
+		t.Fatal(e)
+	}
+	b.until("the copy", e, 120*time.Second, inStep("ag1-0"))
+	if after := b.created(2); after == before {
+		t.Errorf("the copy on ag1-2 is still the one created at %s", before)
+	}
+	if e := x.Execute(context.Background(), pass, ag.Reseed{Replica: "ag1-0", Databases: []string{"app"}}); e == nil || e.Kind != ag.ErrGuard {
+		t.Errorf("on the primary: %v, want the guard's refusal", e)
+	}
+}
+
+// created is when the server made its copy of the database.
+func (b *bench) created(i int) string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := b.dial(ctx, i, "sa", simserver.SAPassword)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	rows, err := c.Query(ctx, "SELECT create_date FROM sys.databases WHERE name = N'app'")
+	if err != nil || len(rows) == 0 || len(rows[0].Rows) == 0 {
+		b.t.Fatalf("no database app on %s: %v", b.cluster.Nodes[i].Name, err)
+	}
+	return rows[0].Row(0).Time("create_date").String()
 }

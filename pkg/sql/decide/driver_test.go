@@ -128,6 +128,11 @@ func (w *world) execute(a ag.Action) *ag.Error {
 				s.endpoint = ag.EndpointStarted
 			}
 		}
+	case ag.Reseed:
+		if s := w.find(a.Replica); s != nil && len(a.Databases) > 0 {
+			s.broken, s.log, s.suspend = false, nil, false
+		}
+		return w.execute(ag.Rejoin{Replica: a.Replica, Guard: a.Guard})
 	case ag.Rejoin:
 		s, err := reach(a.Replica)
 		if err != nil {

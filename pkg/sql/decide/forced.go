@@ -82,6 +82,10 @@ func (v *view) forcedByPolicy(d *draft) bool {
 		if p := v.policyOf(r.Name); p == nil || !v.forcible(r).none() {
 			continue
 		}
+		if why := v.tooFarBehind(r); why != "" {
+			d.block(ag.ReasonDataLossNotBounded, "", r.Name, "it is not forced: %s", why)
+			continue
+		}
 		if best == nil || v.lessLoss(r, best) {
 			best = r
 		}

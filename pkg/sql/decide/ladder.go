@@ -31,7 +31,8 @@ const (
 )
 
 // ladder is the way back of one replica, step by step (safety.md §7, FG 4.7): re-seat,
-// its endpoint, then OFFLINE and both endpoints at most five times, then rejoin. A
+// its endpoint, then OFFLINE and both endpoints at most five times, then rejoin, and
+// where the policy allows it and nothing is lost by it, seeding anew. A
 // replica that is ahead is rejoined as soon as a re-seat has not helped: its configuration
 // keeps it from following, and nothing but a new one can change that.
 func ladder(s ag.Symptom) []ladderStep {
@@ -48,7 +49,9 @@ func ladder(s ag.Symptom) []ladderStep {
 		steps = append(steps, ladderStep{ag.RungOffline, settleTime}, ladderStep{ag.RungBoth, settleTime}, ladderStep{ag.RungReseat, pause})
 		pause = min(2*pause, bothMost)
 	}
-	return append(steps, ladderStep{ag.RungRejoin, settleTime}, ladderStep{ag.RungReseat, time.Minute})
+	return append(steps,
+		ladderStep{ag.RungRejoin, settleTime}, ladderStep{ag.RungReseat, time.Minute},
+		ladderStep{ag.RungReseed, settleTime}, ladderStep{ag.RungReseat, time.Minute})
 }
 
 func aheadLadder() []ladderStep {

@@ -75,6 +75,7 @@ type server struct {
 	endpoint    ag.EndpointState
 	latched     bool // 41104
 	suspend     bool
+	broken      bool                     // its copy cannot go on from where it is
 	lastSeen    map[string]time.Duration // as primary: when each follower was last connected
 	pending     time.Duration            // configuration commit waiting since, 0 when none
 	proposed    *config                  // that configuration
@@ -490,7 +491,7 @@ func (w *world) primaryBeat(p *server) {
 		if f == p || f.mode == ag.ModeConfigurationOnly {
 			continue
 		}
-		if !w.follows(p, f) {
+		if !w.follows(p, f) || f.broken {
 			continue
 		}
 		p.lastSeen[f.name] = w.now
@@ -728,6 +729,7 @@ func (w *world) replica(s, primary *server) ag.Replica {
 		if s.mode != ag.ModeConfigurationOnly {
 			state := ag.SyncNotSynchronizing
 			switch {
+			case s.broken:
 			case there && primary.cfg.has(s.name):
 				state = ag.SyncSynchronized
 			case there:

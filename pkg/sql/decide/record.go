@@ -25,6 +25,8 @@ func Record(m ag.Memory, outcomes []ag.Outcome, now time.Time) ag.Memory {
 			recordAttempt(&m, a.Replica, o.Err)
 		case ag.Rejoin:
 			recordAttempt(&m, a.Replica, o.Err)
+		case ag.Reseed:
+			recordAttempt(&m, a.Replica, o.Err)
 		case ag.TakeOffline:
 			recordAttempt(&m, a.Replica, o.Err)
 		case ag.RestartEndpoints:

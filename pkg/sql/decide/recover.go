@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
@@ -155,26 +156,37 @@ func (v *view) help(d *draft, p *ag.Replica, rec *ag.Recovery) bool {
 			return false
 		}
 	}
-	if n < len(steps) && steps[n].rung == ag.RungRejoin && !v.rejoinHelps(r, p) {
-		n = len(steps)
+	if n >= len(steps) {
+		return v.usedUp(d, r, rec, "re-seed it by hand, or fence it")
 	}
-	if n < len(steps) && steps[n].rung == ag.RungRejoin {
-		if x := v.mayRejoin(r, p); !x.none() {
-			rec.Rung = ag.RungBlocked
-			d.block(ag.ReasonAttemptsUsedUp, x.rule, r.Name, "%s, and it is not rejoined: %s", symptomText(rec.Symptom), x.why)
-			return false
+	if steps[n].rung == ag.RungRejoin || steps[n].rung == ag.RungReseed {
+		x := v.mayRejoin(r, p)
+		if steps[n].rung == ag.RungReseed {
+			x = v.mayReseed(r, p)
+		}
+		if !x.none() {
+			return v.usedUp(d, r, rec, x.why)
 		}
 		if other := v.rejoining(d, r.Name); other != "" {
 			d.wait(settleTime, "%s to be back before %s is rejoined", other, r.Name)
 			return false
 		}
 	}
-	if n >= len(steps) {
-		rec.Rung = ag.RungBlocked
-		d.block(ag.ReasonAttemptsUsedUp, "", r.Name, "%s after %d steps of the ladder (last Msg %d): re-seed it by hand, or fence it", symptomText(rec.Symptom), rec.Attempts, rec.LastMsg)
-		return false
-	}
 	return v.climb(d, p, r, rec, steps[n])
+}
+
+// usedUp: the ladder ends here, and only a person can go on.
+func (v *view) usedUp(d *draft, r *ag.Replica, rec *ag.Recovery, what string) bool {
+	rec.Rung = ag.RungBlocked
+	d.block(ag.ReasonAttemptsUsedUp, "", r.Name, "%s after %d steps of the ladder%s: %s", symptomText(rec.Symptom), rec.Attempts, lastMsg(rec), what)
+	return false
+}
+
+func lastMsg(rec *ag.Recovery) string {
+	if rec.LastMsg == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (last Msg %d)", rec.LastMsg)
 }
 
 // mayStart is how long the first step is still to wait: a former primary gives the new
@@ -209,7 +221,9 @@ func (v *view) climb(d *draft, p, r *ag.Replica, rec *ag.Recovery, s ladderStep)
 		a = ag.RestartEndpoints{Replicas: []string{r.Name, p.Name}, Guard: guard}
 	case ag.RungRejoin:
 		a = ag.Rejoin{Replica: r.Name, Guard: guard}
-	case ag.RungWait, ag.RungReseed, ag.RungResume, ag.RungBlocked:
+	case ag.RungReseed:
+		a = ag.Reseed{Replica: r.Name, Databases: databaseNames(p), Guard: guard}
+	case ag.RungWait, ag.RungResume, ag.RungBlocked:
 		return false
 	}
 	if !d.do(a) {
@@ -222,47 +236,4 @@ func (v *view) climb(d *draft, p, r *ag.Replica, rec *ag.Recovery, s ladderStep)
 		d.event(ag.EventNormal, ag.EventRecoveryStep, "%s: %s, step %d: %s", r.Name, symptomText(rec.Symptom), rec.Attempts, s.rung)
 	}
 	return true
-}
-
-// mayRejoin is why DROP and JOIN are not done on this replica, or nothing. They discard
-// its knowledge of the group, and where the log chain does not allow to go on from it, its
-// copy (FG 1.7): another one must be proven complete (I4). That is the primary's, unless it
-// was forced to its place, or a configuration that nothing of ours explains says otherwise.
-func (v *view) mayRejoin(r, p *ag.Replica) refusal {
-	h := v.in.Memory.History
-	switch {
-	case len(h) > 0 && h[0].Kind == changeKind(ag.OperationForced) && h[0].From != h[0].To && r.Mode == ag.ModeSynchronous && !v.anotherComplete(r):
-		return refuse("", "%s was forced to primary and its copy is not proven complete: what is only on %s would be lost", p.Name, r.Name)
-	case v.ahead(r, p) && !v.explained(r):
-		return refuse("", "no promotion of the record explains its configuration (sequence number %d, the primary's %d): it may have been promoted by hand, and hold what the primary does not",
-			r.Local.Sequence, p.Local.Sequence)
-	}
-	return refusal{}
-}
-
-// rejoinHelps: the replica's knowledge of the group may be what is wrong. Where merely the
-// network between the two is, JOIN would fail as well, and leave a replica that no longer
-// counts as an answer.
-func (v *view) rejoinHelps(r, p *ag.Replica) bool {
-	return r.Local.Role == ag.RoleResolving || v.ahead(r, p) || r.Remote != nil && r.Remote.Connected
-}
-
-// rejoining names another replica that was rejoined a moment ago and is not back: one at a time.
-func (v *view) rejoining(d *draft, but string) string {
-	for _, rec := range d.d.Memory.Recoveries {
-		if rec.Replica != but && rec.Rung == ag.RungRejoin && elapsed(rec.LastAttemptAt, v.now) < rejoinPatience {
-			return rec.Replica
-		}
-	}
-	return ""
-}
-
-// anotherComplete: a third replica is in step with the primary.
-func (v *view) anotherComplete(r *ag.Replica) bool {
-	for i := range v.snap.Replicas {
-		if o := &v.snap.Replicas[i]; o.Name != r.Name && v.caughtUp(o) {
-			return true
-		}
-	}
-	return false
 }

@@ -30,6 +30,10 @@ func (v *view) resume(d *draft, p, r *ag.Replica, rec *ag.Recovery) {
 		}
 		x := v.notResumed(p, r, db)
 		if x == "" && rec.Attempts >= resumeRounds {
+			if db.SuspendReason != suspendedByPartner && due && rec.Rung != ag.RungReseed && v.mayReseed(r, p).none() && v.rejoining(d, r.Name) == "" {
+				v.climb(d, p, r, rec, ladderStep{ag.RungReseed, settleTime})
+				return
+			}
 			x = fmt.Sprintf("%d RESUME have not helped; the server's log tells why", rec.Attempts)
 		}
 		if x != "" {

@@ -32,6 +32,7 @@ func upkeep() []rule {
 		{"record", ruleRecord},
 		{"labels", ruleLabels},
 		{"endpoints", ruleEndpoints},
+		{"lag", ruleLag},
 		{"readiness", ruleReadiness},
 		{"memory", ruleMemory},
 	}

@@ -25,7 +25,7 @@ import (
 //	silence R / unsilence R        no packet in or out of its node
 //	cut A B / join A B             one link; api and controller are names too
 //	api down|up
-//	sql R offline|failover|force|k=N|db=SUSPECT|seq+1
+//	sql R offline|failover|force|broken|k=N|db=SUSPECT|seq+1
 //	pvc R                          its volume is swapped for a blank one
 //	fence R / unfence R
 //	latch R                        SET (ROLE = SECONDARY) answers 41104 until both endpoints restart
@@ -33,7 +33,7 @@ import (
 //	slow 20s                       how long a promotion takes
 //	lease delete|old|foreign
 //	request failover [target=R] [expect=R] [seq=N] [id=x] [loss] [max=N]
-//	policy allowloss=30s|preferred=R|paused=true|threshold=10s|hold=60s
+//	policy allowloss=30s|maxlag=5s|reseed=true|preferred=R|paused=true|threshold=10s|hold=60s
 //	controller restart|down|up|forget|direct|standby|acts
 //	run 60s [quiet]
 //	show | readiness | explain | memory | history
@@ -240,6 +240,8 @@ func (w *world) byHand(t *testing.T, s *server, d *datadriven.TestData) {
 		s.role, s.becoming = ag.RoleResolving, w.now+beat
 	case "primary":
 		s.role, s.leaseEnd = ag.RolePrimary, w.now+w.policy.Timing.L
+	case "broken":
+		s.broken = true
 	case "resume":
 		for _, o := range w.servers {
 			o.suspend = false
@@ -300,6 +302,8 @@ func (w *world) change(t *testing.T, d *datadriven.TestData) {
 		switch a.Key {
 		case "allowloss":
 			w.policy.AllowDataLoss, w.policy.ForceAfter = true, duration(t, v)
+		case "maxlag":
+			w.policy.MaxLag = duration(t, v)
 		case "preferred":
 			w.policy.Preferred = v
 		case "paused":
@@ -310,6 +314,8 @@ func (w *world) change(t *testing.T, d *datadriven.TestData) {
 			w.policy.FailsafeHold = duration(t, v)
 		case "stability":
 			w.policy.Stability = duration(t, v)
+		case "reseed":
+			w.policy.AllowReseed = v == "true"
 		case "required":
 			w.policy.Required = v == "true"
 		default:

@@ -39,6 +39,7 @@ func Policy(g *v1alpha1.SQLServerAvailabilityGroup) (ag.Policy, error) {
 		Required:      g.Spec.Durability == v1alpha1.DurabilityRequired,
 		K:             -1,
 		RelaxAfter:    seconds(g.Spec.RelaxAfterSeconds),
+		AllowReseed:   g.Spec.AutomaticReseed,
 		Paused:        g.Annotations[v1alpha1.AnnotationPaused] == "true",
 		Handover:      g.Spec.PreStopFailover.Enabled == nil || *g.Spec.PreStopFailover.Enabled,
 		HandoverMax:   seconds(g.Spec.PreStopFailover.TimeoutSeconds),
@@ -46,6 +47,9 @@ func Policy(g *v1alpha1.SQLServerAvailabilityGroup) (ag.Policy, error) {
 	}
 	if k := g.Spec.RequiredSynchronizedSecondariesToCommit; k != nil {
 		p.K, p.Required = *k, true
+	}
+	if n := f.MaxReplicationLagSeconds; n != nil {
+		p.MaxLag = seconds(*n)
 	}
 	for i, r := range g.Spec.Replicas {
 		name := g.ReplicaName(i)

@@ -117,7 +117,22 @@ func SetCommitRule(guard Guard, k int32) string {
 // Rejoin resets latched state without re-seeding where the log chain allows:
 // OFFLINE, DROP, JOIN, GRANT (FG 1.7, 4.7). A configuration-only replica takes no GRANT (47111).
 func Rejoin(guard Guard, external bool, mode ag.Mode) string {
-	statements := []string{alter(guard.Group, "OFFLINE"), dropGroup(guard.Group), join(guard.Group, external)}
+	return rejoin(guard, external, mode, nil)
+}
+
+// Reseed is [Rejoin] that drops these databases before JOIN, so that automatic seeding
+// finds their names free (FG 4.10): only copies that DROP of the group has left RESTORING.
+func Reseed(guard Guard, external bool, databases []string) string {
+	return rejoin(guard, external, ag.ModeSynchronous, databases)
+}
+
+func rejoin(guard Guard, external bool, mode ag.Mode, drop []string) string {
+	statements := []string{alter(guard.Group, "OFFLINE"), dropGroup(guard.Group)}
+	for _, name := range drop {
+		statements = append(statements, when("EXISTS (SELECT 1 FROM sys.databases WHERE name = "+Literal(name)+
+			" AND state_desc = N'RESTORING' AND replica_id IS NULL)", "DROP DATABASE "+Ident(name)))
+	}
+	statements = append(statements, join(guard.Group, external))
 	if mode != ag.ModeConfigurationOnly {
 		statements = append(statements, grantCreateAnyDatabase(guard.Group))
 	}

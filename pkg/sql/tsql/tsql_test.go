@@ -47,6 +47,7 @@ func TestStatementsAreTheGoldenOnes(t *testing.T) {
 		{"renew write lease", tsql.RenewWriteLease(tsql.Guard{Group: "ag1", Until: until}, 15*time.Second)},
 		{"commit rule", tsql.SetCommitRule(open, 1)},
 		{"rejoin", tsql.Rejoin(guard, true, ag.ModeSynchronous)},
+		{"re-seed", tsql.Reseed(guard, true, []string{"or]ders", "o'dd"})},
 		{"rejoin of a witness", tsql.Rejoin(guard, true, ag.ModeConfigurationOnly)},
 		{"guard none or resolving", tsql.Offline(tsql.Guard{Group: "ag1", Roles: []ag.Role{ag.RoleNone, ag.RoleResolving}, Sequence: 7})},
 		{"server time", tsql.ServerTime()},
