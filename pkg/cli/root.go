@@ -14,11 +14,13 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/complete"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/completion"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/create"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/events"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/explain"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/failover"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/fence"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/history"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/install"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/list"
@@ -128,6 +130,8 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		plugin(create.New(f, s), groupCreate),
 		plugin(status.New(f, s), groupSee),
 		plugin(list.New(f, s), groupSee),
+		plugin(history.New(f, s), groupSee),
+		plugin(events.New(f, s), groupSee),
 		plugin(logs.New(f, s), groupSee),
 		plugin(explain.New(name, s), groupSee),
 		plugin(sqlcmd.New(f, s), groupData),

@@ -43,6 +43,13 @@ func table() map[string]Need {
 			readGroup("list"),
 			optional(readInstance("list")),
 		}},
+		"history": {Level: View, Rules: []Rule{readGroup("get")}},
+		"events": {Level: View, Rules: []Rule{
+			optional(readGroup("get")),
+			rule("read what was told", "", "events", InNamespace, "list"),
+			optional(rule("find the operator", apps, "deployments", InCluster, "list")),
+			optional(rule("read what was told about it", "", "events", InCluster, "list")),
+		}},
 		"logs": {Level: View, Rules: []Rule{
 			rule("find the servers", "", "pods", InNamespace, "list"),
 			rule("read their logs", "", "pods/log", InNamespace, "get"),
