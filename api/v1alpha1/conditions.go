@@ -99,4 +99,8 @@ const (
 	EventCertificateIssued = "CertificateIssued"
 	EventVolumeExpanding   = "VolumeExpanding"
 	EventPhaseChanged      = "PhaseChanged"
+	EventReplicaFenced     = "ReplicaFenced"
+	EventReplicaUnfenced   = "ReplicaUnfenced"
+	EventRestartRequested  = "RestartRequested"
+	EventRestarted         = "Restarted"
 )

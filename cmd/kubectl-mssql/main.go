@@ -27,5 +27,10 @@ func run() int {
 	root.AddCommand(instance.NewCommand(std), controller.NewCommand(std))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// The first Ctrl-C ends the watching in good order; a second one ends the process at once.
+	go func() {
+		<-ctx.Done()
+		stop()
+	}()
 	return int(cli.Execute(ctx, root, streams, cli.Args(os.Args)))
 }

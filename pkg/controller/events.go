@@ -52,6 +52,11 @@ func transitions(before, after []metav1.Condition, oldPhase, newPhase v1alpha1.P
 			if c.Type == v1alpha1.ConditionConfigured && bad {
 				out = append(out, told{corev1.EventTypeWarning, c.Reason, c.Message})
 			}
+		case c.Type == v1alpha1.ConditionRollingChange:
+			// Its reason goes to and fro while each pod is waited for: only beginning and end are news.
+			if old.Status != c.Status {
+				out = append(out, told{corev1.EventTypeNormal, c.Reason, c.Message})
+			}
 		case c.Type == v1alpha1.ConditionStorageResizing:
 			if old.Status != c.Status || old.Reason != c.Reason {
 				kind := corev1.EventTypeNormal
@@ -72,6 +77,48 @@ func transitions(before, after []metav1.Condition, oldPhase, newPhase v1alpha1.P
 			kind = corev1.EventTypeWarning
 		}
 		out = append(out, told{kind, v1alpha1.EventPhaseChanged, orUnknown(string(oldPhase)) + " → " + string(newPhase) + ": " + reason})
+	}
+	return out
+}
+
+// orders are the events of what people ordered, made from a status that was just written:
+// replicas that were fenced or taken back, and restarts that began or were answered.
+func orders(before, after v1alpha1.SQLServerAvailabilityGroupStatus, restart *v1alpha1.Request) []told {
+	var out []told
+	fenced := map[string]bool{}
+	for _, r := range before.ReplicaStatuses {
+		fenced[r.Name] = r.Fenced
+	}
+	for _, r := range after.ReplicaStatuses {
+		was, known := fenced[r.Name]
+		switch {
+		case !known || was == r.Fenced:
+		case r.Fenced:
+			out = append(out, told{corev1.EventTypeWarning, v1alpha1.EventReplicaFenced, r.Name + " is " + fencedText(r.Fence)})
+		default:
+			out = append(out, told{corev1.EventTypeNormal, v1alpha1.EventReplicaUnfenced, r.Name + " is not fenced any more"})
+		}
+	}
+	if last := after.LastRequest; last != nil && last.Kind == string(v1alpha1.RequestRestart) && restart != nil && last.ID == restart.ID {
+		old := before.LastRequest
+		what := "all replicas"
+		if last.Target != "" {
+			what = last.Target
+		}
+		if old == nil || old.ID != last.ID {
+			note := "A restart of " + what + " was requested by " + orUnknown(restart.By)
+			if restart.Reason != "" {
+				note += ": " + restart.Reason
+			}
+			out = append(out, told{corev1.EventTypeNormal, v1alpha1.EventRestartRequested, note})
+		}
+		if last.Result != v1alpha1.RequestRunning && (old == nil || old.ID != last.ID || old.Result != last.Result) {
+			kind, reason := corev1.EventTypeNormal, v1alpha1.EventRestarted
+			if last.Result != v1alpha1.RequestDone {
+				kind, reason = corev1.EventTypeWarning, v1alpha1.EventRefused
+			}
+			out = append(out, told{kind, reason, "The restart of " + what + " (" + last.ID + "): " + last.Message})
+		}
 	}
 	return out
 }

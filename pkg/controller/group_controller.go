@@ -144,6 +144,7 @@ func (r *GroupReconciler) writeStatus(ctx context.Context, f groupFacts) error {
 		}
 		return fmt.Errorf("write the status: %w", err)
 	}
+	r.tell(next, orders(fresh.Status, next.Status, f.Scope.restart))
 	r.tell(next, transitions(fresh.Status.Conditions, next.Status.Conditions, fresh.Status.Phase, next.Status.Phase, next.Status.Reason))
 	return nil
 }

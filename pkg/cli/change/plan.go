@@ -118,3 +118,11 @@ func Expected(g *api.SQLServerAvailabilityGroup) string {
 	}
 	return "for a few seconds"
 }
+
+// MoveEffect says what a rolling change does to writes.
+func MoveEffect(g *api.SQLServerAvailabilityGroup) string {
+	if on := g.Spec.PreStopFailover.Enabled; on != nil && !*on {
+		return fmt.Sprintf("preStopFailover is off: the pod of %s ends without a hand-over, and writes stop until an automatic failover; move it first: failover %s", g.Status.PrimaryReplica, g.Name)
+	}
+	return fmt.Sprintf("one switchover: writes stop %s; sessions on %s are closed", Expected(g), g.Status.PrimaryReplica)
+}

@@ -105,7 +105,7 @@ func (o *Options) judgeRolling(p *change.Plan, want *api.SQLServerAvailabilityGr
 	case len(change.Judge(g, primary).Successors) == 0:
 		p.Add("effect", "secondaries first; the primary %s is replaced when a replica can take over without loss, which none can now", primary)
 	default:
-		p.Add("effect", "one switchover: writes stop %s; sessions on %s are closed", change.Expected(g), primary)
+		p.Add("effect", "%s", change.MoveEffect(g))
 	}
 	p.Add("order", "%s", change.OrderText(g))
 	for _, name := range change.Order(g) {

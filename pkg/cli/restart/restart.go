@@ -153,7 +153,7 @@ func (o *Options) judge() (*change.Plan, error) {
 		p.Add("effect", "writes stop until its server is up again: there is no other replica")
 		p.Raise(change.Outage)
 	case moves:
-		p.Add("effect", "one switchover: writes stop %s; sessions on %s are closed", change.Expected(g), g.Status.PrimaryReplica)
+		p.Add("effect", "%s", change.MoveEffect(g))
 		p.Raise(change.Outage)
 	default:
 		p.Add("effect", "its readers are disconnected; writes go on")
