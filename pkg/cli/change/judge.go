@@ -9,8 +9,8 @@ import (
 
 // Without is what the group would be without one replica, as far as the status tells.
 type Without struct {
-	// Primary: it is the primary.
-	Primary bool
+	// Primary: it is the primary; Headless: nobody is.
+	Primary, Headless bool
 	// Successors are the other replicas to which the primary could be moved without loss.
 	Successors []string
 	// LastCandidate: it is one that could be promoted, or the primary, and after it is gone
@@ -29,6 +29,7 @@ type Without struct {
 // Judge one replica.
 func Judge(g *api.SQLServerAvailabilityGroup, replica string) Without {
 	w := Without{
+		Headless:   g.Status.PrimaryReplica == "",
 		Primary:    g.Status.PrimaryReplica == replica,
 		Required:   g.Spec.Durability == api.DurabilityRequired || g.Spec.RequiredSynchronizedSecondariesToCommit != nil,
 		RelaxAfter: g.Spec.RelaxAfterSeconds,
@@ -95,12 +96,12 @@ func InStep(r *api.ReplicaStatus) bool {
 }
 
 // Stalls: commits would have to wait for secondaries that are not there.
-func (w Without) Stalls() bool { return w.Synchronized < w.K }
+func (w Without) Stalls() bool { return !w.Headless && w.Synchronized < w.K }
 
 // NoQuorum: fewer than the majority of voters would be left, so that the server could not
 // change its own configuration any more. Of two voters one alone is no majority either; a
 // group of two is judged by its last candidate instead.
-func (w Without) NoQuorum() bool { return w.Voters > 2 && w.Left < w.Voters/2+1 }
+func (w Without) NoQuorum() bool { return !w.Headless && w.Voters > 2 && w.Left < w.Voters/2+1 }
 
 // Describe the effect on writes, in the user's words; empty when there is none.
 func (w Without) Describe() string {

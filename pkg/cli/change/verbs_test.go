@@ -204,14 +204,16 @@ func TestEachStepOfTheLadderAsksForWhatItRisks(t *testing.T) {
 		"a restart of a secondary that writes wait for": {append(lastCandidate, replica(1, func(r *api.ReplicaStatus) {
 			r.AvailabilityMode, r.SynchronizationState = api.AsynchronousCommit, "SYNCHRONIZING"
 		})), terminal{}, "restart sales sales-2", exit.NotConfirmed, "writes wait up to 15 s"},
-		"a fence of a spare secondary":               {nil, terminal{}, "fence on sales sales-2", exit.OK, "fence off sales sales-2"},
-		"a fence of the primary":                     {nil, terminal{}, "fence on sales sales-0", exit.NotConfirmed, "the primary moves away first"},
-		"a fence of the primary with --yes":          {nil, terminal{}, "fence on sales sales-0 --yes", exit.OK, "sales-1 is primary"},
-		"a fence of the last candidate":              {lastCandidate, terminal{}, "fence on sales sales-2 --yes", exit.NotConfirmed, "--yes --confirm=sales-2"},
-		"a fence of the last candidate, wrong name":  {lastCandidate, terminal{}, "fence on sales sales-2 --yes --confirm=sales-1", exit.NotConfirmed, "it must be"},
-		"a fence of the last candidate, named":       {lastCandidate, terminal{}, "fence on sales sales-2 --yes --confirm=sales-2", exit.OK, "nobody could take over"},
-		"a fence of the last candidate, only named":  {lastCandidate, terminal{}, "fence on sales sales-2 --confirm=sales-2", exit.NotConfirmed, "--yes"},
-		"a fence of the last candidate, typed":       {lastCandidate, terminal{in: strings.NewReader("sales-2\n"), tty: true}, "fence on sales sales-2", exit.OK, "Type sales-2"},
+		"a fence of a spare secondary":              {nil, terminal{}, "fence on sales sales-2", exit.OK, "fence off sales sales-2"},
+		"a fence of the primary":                    {nil, terminal{}, "fence on sales sales-0", exit.NotConfirmed, "the primary moves away first"},
+		"a fence of the primary with --yes":         {nil, terminal{}, "fence on sales sales-0 --yes", exit.OK, "sales-1 is primary"},
+		"a fence of the last candidate":             {lastCandidate, terminal{}, "fence on sales sales-2 --yes", exit.NotConfirmed, "--yes --confirm=sales-2"},
+		"a fence of the last candidate, wrong name": {lastCandidate, terminal{}, "fence on sales sales-2 --yes --confirm=sales-1", exit.NotConfirmed, "it must be"},
+		"a fence of the last candidate, named":      {lastCandidate, terminal{}, "fence on sales sales-2 --yes --confirm=sales-2", exit.OK, "nobody could take over"},
+		"a fence of the last candidate, only named": {lastCandidate, terminal{}, "fence on sales sales-2 --confirm=sales-2", exit.NotConfirmed, "--yes"},
+		"a fence of the last candidate, typed":      {lastCandidate, terminal{in: strings.NewReader("sales-2\n"), tty: true}, "fence on sales sales-2", exit.OK, "Type sales-2"},
+		"a fence while nobody is primary": {[]func(*api.SQLServerAvailabilityGroup){func(g *api.SQLServerAvailabilityGroup) { g.Status.PrimaryReplica = "" }},
+			terminal{}, "fence on sales sales-2 --yes", exit.NotConfirmed, "a failover may stay blocked"},
 		"a planned move":                             {nil, terminal{}, "failover sales --to sales-1", exit.NotConfirmed, "loss     none"},
 		"a planned move with --yes":                  {nil, terminal{}, "failover sales --to sales-1 --yes", exit.OK, "switched over   sales-1 is primary, the move took 4 s"},
 		"a planned move by its other name":           {nil, terminal{}, "switchover sales --yes", exit.OK, "sales-0 is offline"},
@@ -296,6 +298,8 @@ func TestWhatWouldHarmIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		"three names":                    {nil, nil, "restart sales a b", exit.Usage, "3 arguments"},
 		"another order is pending": {[]func(*api.SQLServerAvailabilityGroup){order(api.Request{ID: "x", Kind: api.RequestRestart, Target: "sales-1", By: "ann"})}, nil,
 			"failover sales --yes", exit.Conflict, "a restart of sales-1, ordered by ann, is not done yet"},
+		"restart while nobody is primary": {[]func(*api.SQLServerAvailabilityGroup){func(g *api.SQLServerAvailabilityGroup) { g.Status.PrimaryReplica = "" }}, nil,
+			"restart sales --yes", exit.Refused, "nobody is primary"},
 		"a move is under way": {[]func(*api.SQLServerAvailabilityGroup){func(g *api.SQLServerAvailabilityGroup) {
 			g.Status.Authority.Operation = &api.OperationStatus{ID: "op", Kind: "switchover", From: "sales-0", Target: "sales-2"}
 		}}, nil, "fence on sales sales-1", exit.Conflict, "switchover from sales-0 to sales-2"},

@@ -162,6 +162,9 @@ func (o *Options) direct(ctx context.Context, r *change.Result, pending *api.Req
 		return err
 	}
 	o.trail.Stop()
+	if pending == nil && change.Operation(o.Group) != nil {
+		return o.finishOperation(ctx, r)
+	}
 	if pending == nil {
 		var err error
 		if pending, err = o.order(ctx, r); err != nil {
@@ -170,25 +173,14 @@ func (o *Options) direct(ctx context.Context, r *change.Result, pending *api.Req
 	}
 	r.RequestID, r.Request = pending.ID, pending
 	o.trail.Done("requested       %s, and carried out here", pending.ID)
-	drive := ctx
-	if o.Timeout > 0 {
-		var cancel context.CancelFunc
-		drive, cancel = context.WithTimeoutCause(ctx, o.Timeout, errDirectTimeout)
-		defer cancel()
-	}
+	drive, cancel := o.limited(ctx)
+	defer cancel()
 	clk := o.Factory.Clock()
 	var answered time.Time
 	report, err := o.engine.Drive(drive, o.key(), clk, func(p agops.Report) bool {
 		last := p.Memory.LastResult
 		if last == nil || last.ID != pending.ID || last.Result == api.RequestRunning {
-			if op := p.Authority.Operation; op != nil {
-				o.trail.Step("%s: %s -> %s", op.Phase, orDash(op.From), orDash(op.Target))
-			} else {
-				o.trail.Step("looking")
-			}
-			for _, b := range p.Decision.Blocks {
-				o.trail.Step("blocked: %s %s", b.Rule, b.Message)
-			}
+			o.show(p)
 			return false
 		}
 		if last.Result != api.RequestDone {
@@ -213,6 +205,48 @@ func (o *Options) direct(ctx context.Context, r *change.Result, pending *api.Req
 		}
 	}
 	return o.finish(g, api.LastRequestStatus{ID: last.ID, Target: last.Target, Result: last.Result, Reason: last.Reason, Message: last.Message}, r, o.trail)
+}
+
+// finishOperation drives what somebody else began, and can no longer finish, to its end.
+// Its deadline is waited for first, as for every operation of another owner.
+func (o *Options) finishOperation(ctx context.Context, r *change.Result) error {
+	op := change.Operation(o.Group)
+	o.trail.Done("under way       %s from %s to %s: it is finished here", op.Kind, orDash(op.From), orDash(op.Target))
+	drive, cancel := o.limited(ctx)
+	defer cancel()
+	report, err := o.engine.Drive(drive, o.key(), o.Factory.Clock(), func(p agops.Report) bool {
+		o.show(p)
+		return settled(p)
+	})
+	if report.Authority.Operation != nil || err != nil {
+		return o.abandoned(drive, r, err)
+	}
+	r.To, r.Result = report.Authority.Holder.Replica, change.ResultDone
+	o.trail.Done("finished        %s is primary", orDash(r.To))
+	if o.To != "" && r.To != o.To {
+		return exit.Errorf(exit.Unexpected, fmt.Sprintf("%s failover %s --direct --to %s", o.Factory.Name(), o.Name, o.To), "the primary is %s and not %s", orDash(r.To), o.To)
+	}
+	return nil
+}
+
+// limited by --timeout.
+func (o *Options) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.Timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, o.Timeout, errDirectTimeout)
+}
+
+// show what a pass found.
+func (o *Options) show(p agops.Report) {
+	if op := p.Authority.Operation; op != nil {
+		o.trail.Step("%s: %s -> %s", op.Phase, orDash(op.From), orDash(op.Target))
+	} else {
+		o.trail.Step("looking")
+	}
+	for _, b := range p.Decision.Blocks {
+		o.trail.Step("blocked: %s %s", b.Rule, b.Message)
+	}
 }
 
 var errDirectTimeout = errors.New("time-out")

@@ -286,3 +286,33 @@ func TestDirectLooksForItselfAndNotAtTheStatus(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestDirectFinishesWhatSomebodyElseBegan(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		to   string
+		code exit.Code
+		runs int
+	}{
+		"its target":     {"sales-1", exit.OK, 2},
+		"whatever it is": {"", exit.OK, 2},
+		"another target": {"sales-2", exit.Conflict, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := directOptions(t, nil)
+			d.options.To = c.to
+			moving := seen("sales-1", ag.RoleResolving, ag.RoleSecondary, ag.RoleSecondary)
+			moving.Authority.Operation = &ag.Operation{ID: "o", Kind: ag.OperationFailover, Phase: ag.PhaseFencing, From: "sales-0", Target: "sales-1"}
+			d.engine.look = moving
+			d.engine.request = func() string { return "" }
+			d.engine.passes = func(string) []agops.Report {
+				return []agops.Report{moving, seen("sales-1", ag.RoleSecondary, ag.RolePrimary, ag.RoleSecondary)}
+			}
+			err := d.options.Run(t.Context())
+			if exit.Of(err) != c.code || d.engine.driven != c.runs || len(d.api.Writes()) > 0 {
+				t.Errorf("exit %d (%v), %d passes, writes %v\n%s", exit.Of(err), err, d.engine.driven, d.api.Writes(), d.errOut)
+			}
+		})
+	}
+}

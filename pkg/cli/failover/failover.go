@@ -132,8 +132,10 @@ func (o *Options) run(ctx context.Context, r *change.Result) error {
 	if err != nil {
 		return err
 	}
-	if pending == nil && o.otherMove() {
-		return o.Busy()
+	if pending == nil && (!o.Direct || o.otherMove()) {
+		if err := o.Busy(); err != nil {
+			return err
+		}
 	}
 	if o.Direct {
 		return o.direct(ctx, r, pending)

@@ -195,6 +195,10 @@ func (o *Options) plan(w change.Without) *change.Plan {
 		p.Add("writes", "%s", text)
 		p.Raise(change.Outage)
 	}
+	if w.Headless {
+		p.Add("risk", "nobody is primary now: without %s fewer replicas can prove what was committed, and a failover may stay blocked", o.Target)
+		p.Raise(change.Copy)
+	}
 	if w.LastCandidate {
 		p.Add("risk", "nobody could take over from the primary afterwards: its failure would be an outage until a person acts")
 		p.Raise(change.Copy)

@@ -190,6 +190,9 @@ func (o *Options) refuse() error {
 		return exit.Errorf(exit.Conflict, "follow it with "+status+" -w", "a rolling change is under way already: %s", c.Message)
 	}
 	p := g.Status.PrimaryReplica
+	if o.Target == "" && p == "" {
+		return exit.Errorf(exit.Refused, status+"; one replica can be restarted by name", "refused: nobody is primary now: the others cannot be restarted in turn")
+	}
 	if (o.Target == "" || o.Target == p) && p != "" && change.DataReplicas(g) > 1 && len(change.Judge(g, p).Successors) == 0 {
 		return exit.Errorf(exit.Refused, fmt.Sprintf("%s failover %s --dry-run shows which rule refuses each replica", o.Factory.Name(), o.Name),
 			"refused: no replica could take over from %s without loss: %s", p, refusals(g))
