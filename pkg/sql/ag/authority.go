@@ -118,17 +118,19 @@ const (
 
 // Operation in flight; recorded before its first effect. After its deadline anybody finishes or cancels it (R2).
 type Operation struct {
-	ID        string         `json:"id"`
-	Kind      OperationKind  `json:"kind"`
-	Phase     OperationPhase `json:"phase"`
-	From      string         `json:"from,omitempty"`
-	Target    string         `json:"target,omitempty"`
-	Owner     string         `json:"owner,omitempty"`
-	RequestID string         `json:"requestID,omitempty"`
-	Cause     string         `json:"cause,omitempty"`
-	StartedAt time.Time      `json:"startedAt"`
-	Deadline  time.Time      `json:"deadline"`
-	Steps     []Step         `json:"steps,omitempty"`
+	ID     string         `json:"id"`
+	Kind   OperationKind  `json:"kind"`
+	Phase  OperationPhase `json:"phase"`
+	From   string         `json:"from,omitempty"`
+	Target string         `json:"target,omitempty"`
+	// First is the target with which it began; Target is the one that it has now.
+	First     string    `json:"first,omitempty"`
+	Owner     string    `json:"owner,omitempty"`
+	RequestID string    `json:"requestID,omitempty"`
+	Cause     string    `json:"cause,omitempty"`
+	StartedAt time.Time `json:"startedAt"`
+	Deadline  time.Time `json:"deadline"`
+	Steps     []Step    `json:"steps,omitempty"`
 	// Aborted: the move did not reach its target; what is promoted now is the way back.
 	Aborted string `json:"aborted,omitempty"`
 }

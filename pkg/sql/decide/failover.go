@@ -178,7 +178,7 @@ func (v *view) returnLease(d *draft, op *ag.Operation) bool {
 	next.Operation = nil
 	next.Stale = less(next.Stale, last.Name)
 	d.do(ag.Swap{Next: next, Why: last.Name + " is PRIMARY still and gets the Lease back",
-		Change: v.change(op, last.Name, "aborted", next.Epoch), Result: v.failedResult(op, "the last primary is back")})
+		Change: v.change(op, last.Name, resultAborted, next.Epoch), Result: v.failedResult(op, "the last primary is back")})
 	d.soon("the next look")
 	return true
 }

@@ -161,7 +161,7 @@ func (v *view) unsealed(to *ag.Replica, epoch int64, lastPrimary bool) string {
 func (v *view) newOperation(kind ag.OperationKind, phase ag.OperationPhase, from, target, cause string, limit time.Duration, req *ag.Request) *ag.Operation {
 	op := &ag.Operation{
 		ID:   fmt.Sprintf("%s-%d-%d", kind, v.auth.Epoch, v.now.Unix()),
-		Kind: kind, Phase: phase, From: from, Target: target, Owner: v.in.Observer, Cause: cause,
+		Kind: kind, Phase: phase, From: from, Target: target, First: target, Owner: v.in.Observer, Cause: cause,
 		StartedAt: v.now, Deadline: v.now.Add(limit),
 	}
 	if req != nil {

@@ -75,7 +75,7 @@ func (v *view) finish(d *draft, op *ag.Operation, t *ag.Replica) bool {
 	done, result := "done", v.doneResult(op, t.Name)
 	if op.Aborted != "" {
 		if t.Name == op.From {
-			done = "aborted"
+			done = resultAborted
 		}
 		if q := v.in.Request; q == nil || q.ID != op.RequestID || q.Target != t.Name {
 			result = v.failedResult(op, op.Aborted)
@@ -98,11 +98,20 @@ func (v *view) confirmed(t *ag.Replica) ag.Authority {
 	return next
 }
 
-func (v *view) change(op *ag.Operation, to, result string, epoch int64) *ag.RoleChange {
+// resultAborted is the result, in the history, of a move that has led back to where it began.
+const resultAborted = "aborted"
+
+// change is the row of the history for an operation that has ended with this primary. A
+// move that was given up names the replica to which it was to go.
+func (v *view) change(op *ag.Operation, primary, result string, epoch int64) *ag.RoleChange {
+	to := primary
+	if result == resultAborted {
+		to = orText(op.First, op.Target)
+	}
 	return &ag.RoleChange{
 		Kind: changeKind(op.Kind), From: op.From, To: to, Cause: op.Cause, RequestID: op.RequestID, Epoch: epoch,
 		StartedAt: op.StartedAt, CompletedAt: v.now, Result: result,
-		Timeline: append(append([]ag.Step(nil), op.Steps...), ag.Step{At: v.now, What: to + " is PRIMARY"}),
+		Timeline: append(append([]ag.Step(nil), op.Steps...), ag.Step{At: v.now, What: primary + " is PRIMARY"}),
 	}
 }
 
@@ -139,7 +148,7 @@ func (v *view) failedResult(op *ag.Operation, why string) *ag.Result {
 	if op.RequestID == "" {
 		return nil
 	}
-	return &ag.Result{ID: op.RequestID, Kind: requestFailover, Target: op.Target, Result: ResultFailed,
+	return &ag.Result{ID: op.RequestID, Kind: requestFailover, Target: orText(op.First, op.Target), Result: ResultFailed,
 		Reason: ag.ReasonNoSafeCandidate, Message: why, CompletedAt: v.now}
 }
 

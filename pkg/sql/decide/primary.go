@@ -26,6 +26,7 @@ func rulePrimary(v *view, d *draft) bool {
 	st := v.standing()
 	if st == holderWriting {
 		m.HeadlessSince = time.Time{}
+		v.cutOffButWriting(d)
 		return v.storageLost(d)
 	}
 	if m.HeadlessSince.IsZero() && st != holderSilent {
@@ -130,6 +131,18 @@ func (v *view) silent(d *draft) (string, bool) {
 // ended, and its own manager kills the server (R7). Neither threshold nor damping
 // outlasts it, as nobody can write from there on; to be proven it takes the full wait (R9).
 func (v *view) outlived() time.Duration { return v.tm.A + v.tm.L }
+
+// cutOffButWriting: the primary answers here and writes, but not by the Lease: its manager
+// lives on what the others agree to.
+func (v *view) cutOffButWriting(d *draft) {
+	if v.auth.Operation != nil || v.since(v.watch.Seen) < v.tm.A {
+		return
+	}
+	if by := v.failsafeWitness(); by != "" {
+		d.block(ag.ReasonPrimaryCutOff, "", v.auth.Holder.Replica,
+			"its manager is cut off from the API server; it goes on because %s and others agree, and ends when they cannot be asked", by)
+	}
+}
 
 // failsafeWitness is a manager that gave a failsafe answer within the last A.
 func (v *view) failsafeWitness() string {

@@ -125,7 +125,7 @@ func (v *view) quorumMissing(p *ag.Replica) string {
 func (v *view) renewals() int {
 	n := 0
 	for _, h := range v.in.Memory.History {
-		if h.From != h.To || h.To != v.auth.LastPrimary {
+		if h.From != h.To || h.To != v.auth.LastPrimary || h.Kind == changeKind(ag.OperationFailover) {
 			break
 		}
 		n++

@@ -76,7 +76,14 @@ func (v *view) notResumed(p, r *ag.Replica, db ag.Database) string {
 // forced onto itself is the last primary.
 func (v *view) lossless(p, r *ag.Replica) bool {
 	h := v.in.Memory.History
-	if len(h) == 0 || h[0].Epoch != v.auth.Epoch || h[0].To != p.Name {
+	if len(h) == 0 || h[0].Epoch != v.auth.Epoch {
+		return false
+	}
+	primary := h[0].To
+	if h[0].Result == resultAborted {
+		primary = h[0].From
+	}
+	if primary != p.Name {
 		return false
 	}
 	planned := h[0].Kind == changeKind(ag.OperationSwitchover)

@@ -125,6 +125,9 @@ func (v *view) follow(d *draft, x *ag.Replica) bool {
 		v.staleButFor(&next, x)
 		res = &ag.Result{ID: v.in.Request.ID, Kind: requestFailover, Target: x.Name, Result: ResultDone, Message: x.Name + " is primary", CompletedAt: v.now}
 	}
+	if c.From == c.To && !confirmed {
+		c = nil // the primary is the one that it was
+	}
 	d.do(ag.Swap{Next: next, Why: x.Name + " is PRIMARY and is followed: " + cause, Change: c, Result: res})
 	d.event(ag.EventNormal, ag.EventPublished, "%s is PRIMARY and is followed: %s (epoch %d)", x.Name, cause, next.Epoch)
 	d.soon("the labels")
