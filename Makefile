@@ -71,7 +71,7 @@ simulate: ## Schedules of the whole system in virtual time (SEEDS=1..10000; TRAC
 
 .PHONY: bench
 bench: ## Benchmarks
-	go test -run '^$$' -bench . -benchmem ./pkg/... ./tests/mssqlsim/... | grep -v -e 'no test files'
+	go test -run '^$$' -bench . -benchmem ./pkg/... ./tests/mssqlsim/... ./tests/cli | grep -v -e 'no test files'
 
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZ_TIME (20s)

@@ -27,6 +27,11 @@ require (
 )
 
 require (
+	github.com/rogpeppe/go-internal v1.16.0
+	golang.org/x/tools v0.48.0 // indirect
+)
+
+require (
 	github.com/Azure/go-ansiterm v0.0.0-20250102033503-faa5f7b0171c // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect

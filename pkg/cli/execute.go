@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -40,9 +41,22 @@ func Execute(ctx context.Context, root *cobra.Command, s *iostreams.IOStreams, a
 		return code
 	}
 	fmt.Fprintf(s.ErrOut, "%s %s\n", iostreams.Paint(s.ColorErr(), iostreams.StyleRed, "error:"), err)
-	var e *exit.Error
-	if errors.As(err, &e) && e.Hint != "" {
-		fmt.Fprintf(s.ErrOut, "hint:  %s\n", e.Hint)
+	if hint := hintOf(err); hint != "" {
+		fmt.Fprintf(s.ErrOut, "hint:  %s\n", hint)
 	}
 	return code
+}
+
+// hintOf says what to do next: what the verb says, or for an API server that does not
+// answer how to find out which one was asked.
+func hintOf(err error) string {
+	var e *exit.Error
+	var unanswered *url.Error
+	switch {
+	case errors.As(err, &e):
+		return e.Hint
+	case errors.As(err, &unanswered) && !errors.Is(err, context.Canceled):
+		return "the API server does not answer: check --kubeconfig and --context; `kubectl cluster-info` must work with the same flags"
+	}
+	return ""
 }

@@ -2,6 +2,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -145,6 +146,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 	root.AddCommand(shell)
 	complete.Tree(root, f, flags)
 	root.SetHelpCommandGroupID(groupShell)
+	argumentsAreUsage(root)
 	return root
 }
 
@@ -155,8 +157,29 @@ func writes(group string, c *cobra.Command) bool {
 	case groupOperator, groupSee, groupData, groupShell:
 		return false
 	}
+	if c.Name() == "list" { // a list within a group of writing verbs
+		return false
+	}
 	dry := c.Flag("dry-run")
 	return c.Runnable() && (dry == nil || dry.Value.String() == "" || dry.Value.String() == "false")
+}
+
+// argumentsAreUsage gives every verb's complaint about its arguments the exit code of
+// wrong usage and the way to the help.
+func argumentsAreUsage(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			err := check(c, args)
+			var coded *exit.Error
+			if err == nil || errors.As(err, &coded) {
+				return err
+			}
+			return exit.With(exit.Usage, fmt.Sprintf("see %s --help", c.CommandPath()), err)
+		}
+	}
+	for _, c := range cmd.Commands() {
+		argumentsAreUsage(c)
+	}
 }
 
 // DisplayName is "kubectl mssql" when kubectl started us, else the file's own name.

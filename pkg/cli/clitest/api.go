@@ -285,13 +285,18 @@ func (a *API) Forget() {
 
 // Await returns when a request matched, or false after the time.
 func (a *API) Await(within time.Duration, match func(Request) bool) bool {
+	return a.AwaitAll(within, func(all []Request) bool { return slices.ContainsFunc(all, match) })
+}
+
+// AwaitAll returns when the requests so far match, or false after the time.
+func (a *API) AwaitAll(within time.Duration, match func([]Request) bool) bool {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
 	for {
 		a.mu.Lock()
-		found, next := slices.ContainsFunc(a.requests, match), a.changed
+		all, next := slices.Clone(a.requests), a.changed
 		a.mu.Unlock()
-		if found {
+		if match(all) {
 			return true
 		}
 		select {

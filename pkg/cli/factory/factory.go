@@ -3,6 +3,7 @@
 package factory
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -79,13 +80,24 @@ func (k *Kube) restConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, noCluster(err)
 	}
+	if c.Host == "http://localhost:8080" && k.namesNoCluster() {
+		return nil, noCluster(errors.New("neither --kubeconfig, KUBECONFIG nor ~/.kube/config names one"))
+	}
 	c.UserAgent = "kubectl-mssql/v" + version.Get().Version
-	c.QPS, c.Burst = 50, 100
+	// One person's command is no load that the client should hold back; the API server
+	// has its own fairness. A limiter would turn a time-out into its own error.
+	c.QPS = -1
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second
 	}
 	k.config = c
 	return c, nil
+}
+
+// namesNoCluster tells whether the address is the library's guess and nobody's wish.
+func (k *Kube) namesNoCluster() bool {
+	raw, err := k.flags.ToRawKubeConfigLoader().RawConfig()
+	return err == nil && len(raw.Clusters) == 0 && (k.flags.APIServer == nil || *k.flags.APIServer == "")
 }
 
 // Client implements Factory.

@@ -95,7 +95,7 @@ func Lookup(path string) (Need, bool) {
 	all := table()
 	for path != "" {
 		if n, ok := all[path]; ok {
-			return n, true
+			return withGate(n), true
 		}
 		i := strings.LastIndexByte(path, ' ')
 		if i < 0 {
@@ -104,6 +104,17 @@ func Lookup(path string) (Need, bool) {
 		path = path[:i]
 	}
 	return Need{}, false
+}
+
+// withGate adds what every verb that writes an order may look at first: whether the
+// operator is of a version that understands it.
+func withGate(n Need) Need {
+	if n.Level == Operate {
+		n.Rules = append(slices.Clone(n.Rules),
+			optional(rule("compare the operator's version with the plugin's", apps, "deployments", InCluster, "get", "list")),
+			optional(rule("read with what options the operator was installed", "", "configmaps", InCluster, "get")))
+	}
+	return n
 }
 
 // Paths lists the table's commands, sorted.
