@@ -71,8 +71,12 @@ func (w *leaseWatcher) Start(ctx context.Context) error {
 		return fmt.Errorf("listen to Leases: %w", err)
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { w.saw(o) },
-		UpdateFunc: func(_, o any) { w.saw(o) },
+		AddFunc: func(o any) { w.saw(o) },
+		UpdateFunc: func(before, o any) {
+			if !resync(before, o) {
+				w.saw(o)
+			}
+		},
 		DeleteFunc: func(o any) { w.gone(o) },
 	})
 	if err != nil {
@@ -81,6 +85,13 @@ func (w *leaseWatcher) Start(ctx context.Context) error {
 	w.lookUntilElected(ctx)
 	<-ctx.Done()
 	return informer.RemoveEventHandler(registration)
+}
+
+// resync tells that the cache repeats what it holds, which is no news from the API server.
+func resync(before, after any) bool {
+	a, ok1 := before.(*coordinationv1.Lease)
+	b, ok2 := after.(*coordinationv1.Lease)
+	return ok1 && ok2 && a.ResourceVersion == b.ResourceVersion
 }
 
 // groupOf is the group whose Lease this is.
