@@ -94,7 +94,7 @@ const (
 	// soon after an action: its effect is about to be seen.
 	soon = time.Second
 	// brisk is the pause while an operation makes progress: nobody can write meanwhile.
-	brisk = 300 * time.Millisecond
+	brisk = 200 * time.Millisecond
 	// afterConflict is short: the object that won is already there.
 	afterConflict = 200 * time.Millisecond
 	// recordTimeout for the last write of a pass whose own context has ended.
