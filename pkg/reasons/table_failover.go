@@ -15,14 +15,15 @@ func failover() []Entry {
 			"MSSQL2002", "PrimaryCutOffFromAPI", "The primary lives and its peers can see it; only the API server cannot. Writes go on.", nil,
 			[]string{
 				"Repair the path between its node and the API server.",
-				"After failsafeHoldOffSeconds, or on request, it is failed over.",
+				"When the operator cannot reach it either, it is failed over after failsafeHoldOffSeconds, or on request.",
 			},
 		},
 		{
-			"MSSQL2003", "ConfigurationCommitPending", "A change of the group's configuration waits for its quorum.", nil,
+			"MSSQL2003", "ConfigurationCommitPending", "A change of the group's configuration waits for its quorum: the primary acknowledges nothing.", nil,
 			[]string{
 				"Bring the secondaries back.",
-				"For two replicas whose change hangs, a failover onto the last primary loses nothing.",
+				"Two replicas, and replicas that answer but do not follow: the operator promotes the primary onto itself, which loses nothing.",
+				"When the majority is lost for longer: kubectl mssql failover NAME --to PRIMARY --allow-data-loss=unlimited. It is the last primary itself and loses nothing.",
 			},
 		},
 		{
@@ -102,7 +103,8 @@ func failover() []Entry {
 			[]string{"See the neighbouring condition FailoverBlocked, or the move under way."},
 		},
 		{
-			"MSSQL2101", "DataLossNotBounded", "A forced move was asked for with a bound, and the loss cannot be shown to be below it.", nil,
+			"MSSQL2101", "DataLossNotBounded",
+			"A forced move is bounded, by --allow-data-loss=SECONDS or maxReplicationLagSeconds, and the loss cannot be shown to be below it.", nil,
 			[]string{"Wait for the old primary, or accept with --allow-data-loss=unlimited."},
 		},
 		{
@@ -125,8 +127,11 @@ func replicas() []Entry {
 			"MSSQL3001", "AttemptsUsedUp", "The recovery ladder used up its attempts: the replica does not come back by itself.",
 			[]string{"kubectl mssql logs NAME REPLICA"},
 			[]string{
+				"Do what the message says first: it names the rule that ended the ladder.",
 				"Check that port 5022 is open between all pods.",
-				"Then restart it: kubectl delete pod REPLICA",
+				"Then restart it: kubectl mssql restart NAME REPLICA",
+				"A copy that cannot go on from where it is, with nothing in it that is needed: set spec.automaticReseed.",
+				"A configuration that no promotion of the operator explains: somebody promoted it by hand. Save what only it holds, then drop the group there.",
 			},
 		},
 		{
@@ -149,8 +154,11 @@ func replicas() []Entry {
 		},
 		{
 			"MSSQL3005", "CopySuspended",
-			"A database copy is suspended, for example after a forced failover. Resuming discards what only that copy holds.", nil,
-			[]string{"Save it if it matters, then on that replica: ALTER DATABASE … SET HADR RESUME"},
+			"A database copy is suspended, by a person or after a forced failover. Resuming discards what only that copy holds.", nil,
+			[]string{
+				"Copies suspended by an error of their own are resumed by the operator, five times; the server's log tells the error.",
+				"Save it if it matters, then on that replica: ALTER DATABASE … SET HADR RESUME",
+			},
 		},
 		{
 			"MSSQL3006", "DatabasesMissing", "A declared database is not in the group everywhere yet.",
