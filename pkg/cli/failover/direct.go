@@ -27,6 +27,8 @@ import (
 type Engine interface {
 	Look(ctx context.Context, key ag.Key, clk clock.Clock) (agops.Report, error)
 	Drive(ctx context.Context, key ag.Key, clk clock.Clock, done func(agops.Report) bool) (agops.Report, error)
+	// Release gives an operation that was begun here to whoever looks next.
+	Release(ctx context.Context, key ag.Key) (bool, error)
 	Close()
 }
 
@@ -76,6 +78,8 @@ const (
 	lookLimit = 30 * time.Second
 	// settleLimit is how long the old primary is waited for once the move itself is done.
 	settleLimit = 45 * time.Second
+	// releaseLimit is the deadline of giving away what was begun.
+	releaseLimit = 5 * time.Second
 )
 
 func (o *Options) key() ag.Key { return ag.Key{Namespace: o.Namespace, Name: o.Name} }
@@ -268,6 +272,12 @@ func settled(p agops.Report) bool {
 func (o *Options) abandoned(ctx context.Context, r *change.Result, err error) error {
 	hint := fmt.Sprintf("what was begun stands in the group's Lease: the same command again, or an operator, finishes it: %s failover %s --direct", o.Factory.Name(), o.Name)
 	r.Result = change.ResultRunning
+	// Its own context has ended: what is given away here must be given all the same.
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+	defer cancel()
+	if _, err := o.engine.Release(release, o.key()); err != nil {
+		o.trail.Warn("the operation could not be given away (%v): whoever finishes it waits for its deadline first", err)
+	}
 	switch {
 	case errors.Is(context.Cause(ctx), errDirectTimeout):
 		return exit.Errorf(exit.Timeout, hint, "not finished after %s, and nobody goes on with it (%v)", o.Timeout, err)

@@ -77,6 +77,7 @@ type fakeEngine struct {
 	progress func(agops.Done)
 	driven   int
 	closed   bool
+	released bool
 	err      error
 }
 
@@ -98,6 +99,11 @@ func (e *fakeEngine) Drive(ctx context.Context, _ ag.Key, _ clock.Clock, done fu
 		return last, err
 	}
 	return last, errors.New("the API server does not answer")
+}
+
+func (e *fakeEngine) Release(ctx context.Context, _ ag.Key) (bool, error) {
+	e.released = ctx.Err() == nil
+	return true, nil
 }
 
 func (e *fakeEngine) Close() { e.closed = true }
@@ -264,6 +270,9 @@ func TestDirectThatEndsInTheMiddleSaysThatNobodyGoesOn(t *testing.T) {
 			err := d.options.Run(ctx)
 			if exit.Of(err) != c.code || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("exit %d: %v", exit.Of(err), err)
+			}
+			if d.engine.released != (c.result == api.RequestRunning) {
+				t.Errorf("what was begun was given away: %v", d.engine.released)
 			}
 			var e *exit.Error
 			if c.result == api.RequestRunning && (!errors.As(err, &e) || !strings.Contains(e.Hint, "failover sales --direct")) {

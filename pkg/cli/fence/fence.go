@@ -236,7 +236,7 @@ func (o *Options) untilFenced(ctx context.Context, r *change.Result) error {
 			t.Done("accepted; the operator goes on")
 			r.Result = change.ResultRunning
 			return true, nil
-		case s.State == "fenced" && g.Status.PrimaryReplica != o.Target:
+		case s.State == "fenced" && !s.Ready && g.Status.PrimaryReplica != o.Target:
 			t.Done("fenced          the server of %s is stopped", o.Target)
 			if r.Result == "" {
 				r.Result = change.ResultDone

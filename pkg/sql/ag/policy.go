@@ -50,6 +50,8 @@ type ReplicaPolicy struct {
 	Auto     bool   `json:"auto"`
 	Readable bool   `json:"readable,omitempty"`
 	Fenced   bool   `json:"fenced,omitempty"`
+	// FencedWhy says who fenced it and why, for the history: "by ann: disk".
+	FencedWhy string `json:"fencedWhy,omitempty"`
 	// URL of its mirroring endpoint, TCP://host:port.
 	URL string `json:"url,omitempty"`
 }

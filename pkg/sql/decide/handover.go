@@ -32,7 +32,11 @@ func ruleHandover(v *view, d *draft) bool {
 func (v *view) leaving(p *ag.Replica) (why string, limit time.Duration) {
 	switch {
 	case p.Fenced:
-		return p.Name + " was fenced", v.pol.SwitchoverMax
+		why = p.Name + " was fenced"
+		if pol := v.policyOf(p.Name); pol != nil && pol.FencedWhy != "" {
+			why += " " + pol.FencedWhy
+		}
+		return why, v.pol.SwitchoverMax
 	case p.Pod.Terminating && v.pol.Handover && v.pol.External:
 		return "the pod of " + p.Name + " is terminating", v.pol.HandoverMax
 	}

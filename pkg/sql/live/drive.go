@@ -29,6 +29,27 @@ func (s *System) Look(ctx context.Context, key ag.Key, clk clock.Clock) (agops.R
 	return r, nil
 }
 
+// Release gives the operation that this process drives to whoever looks next, so that
+// nobody waits for its deadline (R2). It is for a process that ends and has sent its last
+// statement: that one may still be under way, as after the death of a controller. True
+// when there was something to give.
+func (s *System) Release(ctx context.Context, key ag.Key) (bool, error) {
+	loaded, err := s.Store.Load(ctx, key)
+	if err != nil {
+		return false, err
+	}
+	op := loaded.Authority.Operation
+	if op == nil || op.Owner != s.identity {
+		return false, nil
+	}
+	next := loaded.Authority.Clone()
+	next.Operation.Owner = ""
+	if _, err := s.Store.Swap(ctx, key, loaded.Authority, ag.Swap{Next: next, Why: string(op.Kind) + " is given to whoever looks next"}); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
 // Drive runs passes in the foreground until done says so or the context ends: the
 // plugin's --direct, where no controller is there to do it. It is safe beside a
 // controller that comes back meanwhile: whoever loses a swap stops and looks again.

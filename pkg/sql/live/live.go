@@ -49,7 +49,8 @@ type System struct {
 	Servers  agops.Servers
 	Store    state.Store
 
-	pool *pool
+	pool     *pool
+	identity string
 }
 
 // New wires everything. Close ends the sessions that are kept open between passes.
@@ -76,7 +77,7 @@ func New(o Options) *System {
 		Setup:    &agops.Setup{Servers: fresh, Clock: o.Clock, Random: random},
 		Clock:    o.Clock, Identity: o.Identity, Progress: o.Progress,
 	})
-	return &System{Engine: engine, Observer: observer, Servers: fresh, Store: store, pool: kept}
+	return &System{Engine: engine, Observer: observer, Servers: fresh, Store: store, pool: kept, identity: o.Identity}
 }
 
 // NewEngine wires an engine.

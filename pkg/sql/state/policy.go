@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
@@ -16,9 +17,9 @@ func Policy(g *v1alpha1.SQLServerAvailabilityGroup) (ag.Policy, error) {
 	if err != nil {
 		return ag.Policy{}, err
 	}
-	isFenced := map[string]bool{}
+	isFenced, why := map[string]bool{}, map[string]string{}
 	for _, f := range fenced {
-		isFenced[f.Replica] = true
+		isFenced[f.Replica], why[f.Replica] = true, fencedWhy(f)
 	}
 	f := g.Spec.AutomaticFailover
 	t := f.Timing.Effective()
@@ -56,7 +57,7 @@ func Policy(g *v1alpha1.SQLServerAvailabilityGroup) (ag.Policy, error) {
 		p.Replicas = append(p.Replicas, ag.ReplicaPolicy{
 			Name: name, Ordinal: i, Mode: Mode(r.AvailabilityMode),
 			Auto:     r.FailoverMode != v1alpha1.FailoverManual,
-			Readable: r.ReadableSecondary, Fenced: isFenced[name],
+			Readable: r.ReadableSecondary, Fenced: isFenced[name], FencedWhy: why[name],
 			URL: EndpointURL(g, name),
 		})
 	}
@@ -64,6 +65,17 @@ func Policy(g *v1alpha1.SQLServerAvailabilityGroup) (ag.Policy, error) {
 		p.Databases = append(p.Databases, d.Name)
 	}
 	return p, nil
+}
+
+func fencedWhy(f v1alpha1.FencedReplica) string {
+	var parts []string
+	if f.By != "" {
+		parts = append(parts, "by "+f.By)
+	}
+	if f.Reason != "" {
+		parts = append(parts, f.Reason)
+	}
+	return strings.Join(parts, ": ")
 }
 
 // EndpointURL is the address of a replica's mirroring endpoint: its pod's name in

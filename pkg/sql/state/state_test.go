@@ -328,7 +328,7 @@ func TestPolicyOfASpec(t *testing.T) {
 	two := int32(2)
 	g := &v1alpha1.SQLServerAvailabilityGroup{}
 	g.Namespace, g.Name, g.UID = "ns", "ag-1", "u"
-	g.Annotations = map[string]string{v1alpha1.AnnotationFenced: `[{"replica":"ag-1-1"}]`}
+	g.Annotations = map[string]string{v1alpha1.AnnotationFenced: `[{"replica":"ag-1-1","by":"ann","reason":"disk"}]`}
 	g.Spec.EndpointPort = 5022
 	g.Spec.RequiredSynchronizedSecondariesToCommit = &two
 	g.Spec.Replicas = []v1alpha1.AGReplicaSpec{{}, {AvailabilityMode: v1alpha1.AsynchronousCommit, FailoverMode: v1alpha1.FailoverManual, ReadableSecondary: true}}
@@ -341,7 +341,7 @@ func TestPolicyOfASpec(t *testing.T) {
 	}
 	want := []ag.ReplicaPolicy{
 		{Name: "ag-1-0", Mode: ag.ModeSynchronous, Auto: true, URL: "TCP://ag-1-0.ag-1.ns.svc:5022"},
-		{Name: "ag-1-1", Ordinal: 1, Mode: ag.ModeAsynchronous, Readable: true, Fenced: true, URL: "TCP://ag-1-1.ag-1.ns.svc:5022"},
+		{Name: "ag-1-1", Ordinal: 1, Mode: ag.ModeAsynchronous, Readable: true, Fenced: true, FencedWhy: "by ann: disk", URL: "TCP://ag-1-1.ag-1.ns.svc:5022"},
 	}
 	if d := cmp.Diff(want, p.Replicas); d != "" {
 		t.Errorf("replicas (-want +got)\n%s", d)
