@@ -250,7 +250,7 @@ func (a *API) React(r Reaction) {
 	a.reactions = append(a.reactions, r)
 }
 
-// Log sets the text that pods/log answers for a pod.
+// Log sets the text that pods/log answers for a pod, or for one container as "pod/container".
 func (a *API) Log(pod, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

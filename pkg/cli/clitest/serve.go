@@ -138,7 +138,7 @@ func (a *API) serveResource(w http.ResponseWriter, r *http.Request, parts []stri
 	}
 	switch {
 	case c.sub == "log":
-		a.serveLog(w, c)
+		a.serveLog(w, r, c)
 	case c.sub == "proxy":
 		a.servePage(w, r, c)
 	case c.sub == "portforward":
@@ -397,9 +397,12 @@ func (a *API) review(c call, sent *unstructured.Unstructured) map[string]any {
 	return sent.Object
 }
 
-func (a *API) serveLog(w http.ResponseWriter, c call) {
+func (a *API) serveLog(w http.ResponseWriter, r *http.Request, c call) {
 	a.mu.Lock()
-	text, has := a.logs[c.Name]
+	text, has := a.logs[c.Name+"/"+r.URL.Query().Get("container")]
+	if !has {
+		text, has = a.logs[c.Name]
+	}
 	a.mu.Unlock()
 	if !has {
 		fail(w, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, c.Name))
