@@ -124,7 +124,20 @@ func connect(f factory.Factory) (client.Client, string, error) {
 // Flag completes a flag by fixed words.
 func Flag(cmd *cobra.Command, flag string, words ...cobra.Completion) {
 	// An error means that the flag is not there, or has its words already.
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc(flag, fixed(words))
+}
+
+// fixed offers those of the words that begin with what was typed.
+func fixed(words []cobra.Completion) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		out := []cobra.Completion{}
+		for _, w := range words {
+			if strings.HasPrefix(w, prefix) {
+				out = append(out, w)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // Tree completes every command below root by the words of its usage line, NAME and
@@ -153,7 +166,7 @@ func one(cmd *cobra.Command, f factory.Factory, flags *genericclioptions.ConfigF
 				})
 			}
 			if choices := strings.Split(words[len(args)], "|"); len(choices) > 1 {
-				return choices, cobra.ShellCompDirectiveNoFileComp
+				return fixed(choices)(cmd, args, prefix)
 			}
 			return nil, cobra.ShellCompDirectiveDefault
 		}
@@ -195,7 +208,7 @@ func one(cmd *cobra.Command, f factory.Factory, flags *genericclioptions.ConfigF
 		if x := cmd.Flags().Lookup(flag); x != nil && x.Value.Type() == "bool" {
 			continue
 		}
-		register(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+		register(flag, fixed(words))
 	}
 }
 
