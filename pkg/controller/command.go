@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -47,7 +48,11 @@ func newRunCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("find the cluster: %w", err)
 			}
-			return Run(cmd.Context(), cfg, o, streams.ErrOut)
+			err = Run(cmd.Context(), cfg, o, streams.ErrOut)
+			if errors.Is(err, ErrLeadershipLost) {
+				return errors.Join(err, again())
+			}
+			return err
 		},
 	}
 	o.AddFlags(cmd.Flags())

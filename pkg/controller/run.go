@@ -52,6 +52,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, errOut io.Writer) err
 	log := newLogger(errOut, level, o.LogFormat)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
+	if err := awaitAPI(ctx, cfg, o.HealthAddress, log); err != nil {
+		return ignoreCanceled(ctx, err)
+	}
 	mgr, err := NewManager(cfg, o)
 	if err != nil {
 		return err
@@ -61,10 +64,20 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, errOut io.Writer) err
 	}
 	v := version.Get()
 	log.Info("starting", "version", v.Version, "commit", v.Commit, "identity", o.Identity, "namespaces", o.namespaces())
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the controller: %w", err)
+	err = mgr.Start(ctx)
+	if err == nil {
+		return nil
 	}
-	return nil
+	select {
+	case <-mgr.Elected():
+		// The manager ends with an error that has no name; one that led has no other reason.
+		if o.LeaderElect && ctx.Err() == nil {
+			log.Info("beginning anew", "why", err.Error())
+			return fmt.Errorf("%w: %w", ErrLeadershipLost, err)
+		}
+	default:
+	}
+	return fmt.Errorf("run the controller: %w", err)
 }
 
 // NewManager makes the manager: narrow caches, leader election that is given up on

@@ -1,15 +1,18 @@
 package e2e
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
@@ -39,6 +42,40 @@ func (e *env) actingNode(t *testing.T) string {
 		return p.Spec.NodeName
 	}
 	return ""
+}
+
+// freshControllers replaces controllers that were killed before: their kubelet would let
+// them wait, longer each time, and a case would measure the cases before it.
+func (e *env) freshControllers(t *testing.T) {
+	t.Helper()
+	o := manifests.Default()
+	list := func() []corev1.Pod {
+		var pods corev1.PodList
+		if err := e.client.List(t.Context(), &pods, client.InNamespace(o.Namespace), client.MatchingLabels{"app.kubernetes.io/component": "controller"}); err != nil {
+			return nil
+		}
+		return pods.Items
+	}
+	for _, p := range list() {
+		if len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].RestartCount > 0 {
+			if err := client.IgnoreNotFound(e.client.Delete(t.Context(), &p, client.GracePeriodSeconds(1))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		ready := 0
+		for _, p := range list() {
+			if len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].Ready && p.Status.ContainerStatuses[0].RestartCount == 0 && p.DeletionTimestamp == nil {
+				ready++
+			}
+		}
+		acting := e.actingController(t)
+		return ready == int(o.Replicas) && acting != nil && acting.DeletionTimestamp == nil, nil
+	})
+	if err != nil {
+		t.Fatal("the controllers were not replaced in a minute")
+	}
 }
 
 // killController ends the acting controller at once: SIGKILL, which it cannot answer by
