@@ -268,7 +268,13 @@ func recoveryBlocked(f groupFacts) verdict {
 	var stuck []string
 	for _, r := range f.Report.Memory.Recoveries {
 		if r.Rung == ag.RungBlocked {
-			stuck = append(stuck, fmt.Sprintf("%s does not come back (%s after %d attempts)", r.Replica, r.Symptom, r.Attempts))
+			why := fmt.Sprintf("%s after %d attempts", r.Symptom, r.Attempts)
+			for _, b := range f.Report.Decision.Blocks {
+				if b.Replica == r.Replica && b.Reason == ag.ReasonAttemptsUsedUp {
+					why = b.Message
+				}
+			}
+			stuck = append(stuck, fmt.Sprintf("%s does not come back (%s)", r.Replica, why))
 		}
 	}
 	if len(stuck) > 0 {

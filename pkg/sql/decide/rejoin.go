@@ -4,14 +4,14 @@ import "github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 
 // mayRejoin is why DROP and JOIN are not done on this replica, or nothing. They discard
 // its knowledge of the group, and where the log chain does not allow to go on from it, its
-// copy (FG 1.7): another one must be proven complete (I4). That is the primary's, unless it
-// was forced to its place, or a configuration that nothing of ours explains says otherwise.
+// copy (FG 1.7): another one must be proven complete (I4). That is the primary's, unless a
+// forced failover or a configuration that nothing of ours explains says otherwise.
 func (v *view) mayRejoin(r, p *ag.Replica) refusal {
 	switch {
 	case !v.rejoinHelps(r, p):
 		return refuse("", "the network between it and %s: port 5022 must be open both ways", p.Name)
-	case v.lossyForce() && r.Mode == ag.ModeSynchronous && !v.anotherComplete(r):
-		return refuse("", "%s was forced to primary and its copy is not proven complete: what is only on %s would be lost", p.Name, r.Name)
+	case v.mayHoldMore(r):
+		return refuse("", "another replica was forced to primary, and what that has lost may be on %s alone: drop the group there by hand when nothing in its copies is needed", r.Name)
 	case v.ahead(r, p) && !v.explained(r):
 		return refuse("", "no promotion of the record explains its configuration (sequence number %d, the primary's %d): it may have been promoted by hand, and hold what the primary does not",
 			r.Local.Sequence, p.Local.Sequence)
@@ -28,16 +28,22 @@ func (v *view) mayReseed(r, p *ag.Replica) refusal {
 		return refuse("", "it has no copies that could be seeded anew: replace it, or fence it")
 	case !v.pol.AllowReseed:
 		return refuse("", "set spec.automaticReseed to have its copies dropped and seeded anew, or do so by hand, or fence it")
-	case v.lossyForce():
-		return refuse("", "%s was forced to primary: what is only on %s would be lost with its copies; drop them by hand when nothing in them is needed", p.Name, r.Name)
 	}
 	return v.mayRejoin(r, p)
 }
 
-// lossyForce: the newest role change was a FORCE that may have lost something.
-func (v *view) lossyForce() bool {
-	h := v.in.Memory.History
-	return len(h) > 0 && h[0].Kind == changeKind(ag.OperationForced) && h[0].From != h[0].To
+// mayHoldMore: a FORCE has lost something, or may have, and this replica has not caught up
+// since: what is missed may be on it, and nowhere else.
+func (v *view) mayHoldMore(r *ag.Replica) bool {
+	for i, h := range v.in.Memory.History {
+		if h.Kind != changeKind(ag.OperationForced) || h.From == h.To {
+			continue
+		}
+		if contains(v.auth.Stale, r.Name) || i == 0 && r.Mode == ag.ModeAsynchronous {
+			return true
+		}
+	}
+	return false
 }
 
 // rejoinHelps: the replica's knowledge of the group may be what is wrong. Where merely the
@@ -55,16 +61,6 @@ func (v *view) rejoining(d *draft, but string) string {
 		}
 	}
 	return ""
-}
-
-// anotherComplete: a third replica is in step with the primary.
-func (v *view) anotherComplete(r *ag.Replica) bool {
-	for i := range v.snap.Replicas {
-		if o := &v.snap.Replicas[i]; o.Name != r.Name && v.caughtUp(o) {
-			return true
-		}
-	}
-	return false
 }
 
 func databaseNames(p *ag.Replica) []string {

@@ -15,6 +15,8 @@ const (
 	// of which there are at most maxRenewals in a row.
 	renewPause  = 5 * time.Minute
 	maxRenewals = 3
+	// renewalsCount is how long one of them is held against the next.
+	renewalsCount = 2 * time.Hour
 	// renewAfterSteps of the ladder: its replicas were re-seated, and both endpoints restarted once.
 	renewAfterSteps = 6
 )
@@ -121,11 +123,11 @@ func (v *view) quorumMissing(p *ag.Replica) string {
 	return "enough of " + strings.Join(missing, ", ") + " follow it again"
 }
 
-// renewals counts the newest changes in a row that were promotions of a primary onto itself.
+// renewals counts the newest changes in a row, of the last two hours, that were promotions of a primary onto itself.
 func (v *view) renewals() int {
 	n := 0
 	for _, h := range v.in.Memory.History {
-		if h.From != h.To || h.To != v.auth.LastPrimary || h.Kind == changeKind(ag.OperationFailover) {
+		if h.From != h.To || h.To != v.auth.LastPrimary || h.Kind == changeKind(ag.OperationFailover) || elapsed(h.CompletedAt, v.now) > renewalsCount {
 			break
 		}
 		n++
