@@ -116,3 +116,23 @@ image: ## Image archives of the product and of the simulated server in bin/
 .PHONY: clean
 clean: ## Remove build output (the cache outside the tree stays)
 	rm -rf $(BIN) dist
+
+##@ Release
+GORELEASER_VERSION := v2.14.3
+GORELEASER := $(CACHE)/goreleaser-$(GORELEASER_VERSION)
+
+.PHONY: release-snapshot
+release-snapshot: $(GORELEASER) ## Everything that a release has, for all six platforms, in dist/; publishes and signs nothing
+	VERSION=$(VERSION) $(GORELEASER) release --snapshot --clean --skip=sign,publish
+	go run ./tests/mssqlsim/cmd/mkimage oci -amd64 dist/kubectl-mssql_linux_amd64_v1/kubectl-mssql \
+	  -arm64 dist/kubectl-mssql_linux_arm64_v8.0/kubectl-mssql -o dist/kubectl-mssql_image.oci.tar
+	go run ./tests/release/cmd/verify dist
+
+.PHONY: release-check
+release-check: $(GORELEASER) ## The release's configuration, as its tool reads it
+	VERSION=$(VERSION) $(GORELEASER) check
+
+$(GORELEASER):
+	@mkdir -p $(CACHE)
+	GOBIN=$(CACHE)/.gobin go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+	mv $(CACHE)/.gobin/goreleaser $@

@@ -1,6 +1,6 @@
 // Command gen writes what is generated from the command tree. Without arguments:
 // docs/reference/cli, docs/reference/permissions.md and deploy/rbac, from the root of
-// the repository. With `man DIR`: the man pages; with `completions DIR`: the scripts
+// the repository. With `man DIR VERSION TIME`: the man pages; with `completions DIR`: the scripts
 // of the shells. Both are made at a release.
 package main
 
@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/docgen"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
-	"github.com/kubectl-mssql/kubectl-mssql/pkg/version"
 )
 
 func main() {
@@ -39,13 +38,12 @@ func run(args []string) error {
 			return err
 		}
 		return os.WriteFile("docs/reference/permissions.md", []byte(docgen.Permissions(root)), 0o644)
-	case len(args) == 2 && args[0] == "man":
-		i := version.Get()
-		date := ""
-		if t, err := time.Parse(time.RFC3339, os.Getenv("RELEASE_DATE")); err == nil {
-			date = t.UTC().Format("2006-01-02")
+	case len(args) == 4 && args[0] == "man":
+		released, err := time.Parse(time.RFC3339, args[3])
+		if err != nil {
+			return fmt.Errorf("the release's time: %w", err)
 		}
-		return replace(args[1], docgen.Man(root, "kubectl-mssql "+i.Version, date))
+		return replace(args[1], docgen.Man(root, "kubectl-mssql "+args[2], released.UTC().Format("2006-01-02")))
 	case len(args) == 2 && args[0] == "completions":
 		scripts, err := docgen.Completions(root)
 		if err != nil {
@@ -53,7 +51,7 @@ func run(args []string) error {
 		}
 		return replace(args[1], scripts)
 	}
-	return fmt.Errorf("usage: gen [man DIR | completions DIR]")
+	return fmt.Errorf("usage: gen [man DIR VERSION TIME | completions DIR]")
 }
 
 // replace makes the directory hold these files and no others.

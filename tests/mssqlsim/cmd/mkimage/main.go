@@ -25,7 +25,7 @@ func main() {
 
 func run(args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return fmt.Errorf("usage: mkimage product|server|tag …")
+		return fmt.Errorf("usage: mkimage product|oci|server|tag …")
 	}
 	fs := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	target := fs.String("o", "", "archive to write")
@@ -43,6 +43,21 @@ func run(args []string, out io.Writer) error {
 			return err
 		}
 		return write(*target, image.Product(*binary, manifests.Default().Image))
+	case "oci":
+		binaries := map[string]*string{
+			"amd64": fs.String("amd64", "", "the kubectl-mssql binary for linux/amd64"),
+			"arm64": fs.String("arm64", "", "the kubectl-mssql binary for linux/arm64"),
+		}
+		if err := fs.Parse(args[1:]); err != nil {
+			return err
+		}
+		var images []image.Options
+		for _, arch := range []string{"amd64", "arm64"} {
+			o := image.Product(*binaries[arch], manifests.Default().Image)
+			o.Architecture = arch
+			images = append(images, o)
+		}
+		return replace(*target, func(w io.Writer) error { return image.BuildOCI(w, images...) })
 	case "server":
 		var f image.SimulatorFiles
 		fs.StringVar(&f.SQLServr, "sqlservr", "", "the simulated sqlservr")
@@ -56,8 +71,12 @@ func run(args []string, out io.Writer) error {
 	return fmt.Errorf("unknown image %q", args[0])
 }
 
-// write replaces the archive in one step, so that a reader never sees half of it.
 func write(target string, o image.Options) error {
+	return replace(target, func(w io.Writer) error { return image.Build(w, o) })
+}
+
+// replace changes the archive in one step, so that a reader never sees half of it.
+func replace(target string, build func(io.Writer) error) error {
 	if target == "" {
 		return fmt.Errorf("-o is missing")
 	}
@@ -66,7 +85,7 @@ func write(target string, o image.Options) error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	if err := image.Build(f, o); err != nil {
+	if err := build(f); err != nil {
 		return err
 	}
 	if err := f.Close(); err != nil {
