@@ -96,7 +96,7 @@ verify: generate ## Fail when a generated file is not up to date
 .PHONY: golden
 golden: ## Rewrite golden files; read the diff
 	go test ./pkg/reasons ./pkg/sql/tsql ./pkg/controller/desired ./pkg/cli/status ./pkg/cli/check ./tests/cluster -args -update
-	go test ./pkg/sql/decide ./tests/mssqlsim/tsql -run 'TestScenarios|Script' -args -rewrite
+	go test ./pkg/sql/decide ./tests/mssqlsim/tsql ./pkg/cli/report/scenario -run 'TestScenarios|TestCaptured|Script' -args -rewrite
 	git diff --stat
 
 .PHONY: lint

@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/list"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/logs"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/report"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/resize"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/restart"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/rights"
@@ -134,6 +135,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		plugin(history.New(f, s), groupSee),
 		plugin(events.New(f, s), groupSee),
 		plugin(logs.New(f, s), groupSee),
+		plugin(report.New(f, s), groupSee),
 		plugin(explain.New(name, s), groupSee),
 		plugin(sqlcmd.New(f, s), groupData),
 		plugin(failover.New(f, s), groupMove),

@@ -14,6 +14,7 @@ func table() map[string]Need {
 		"upgrade":   {Level: Install, Rules: append(installRules("create", "patch", "list", "delete"), optional(rule("say what was told about a controller that does not start", "", "events", InCluster, "list")))},
 		"uninstall": {Level: Install, Rules: append(usersOfCRDs(), installRules("list", "delete")...)},
 		"check":     {Level: View, Rules: append(preflight(), checkRules()...)},
+		"report":    {Level: Data, Rules: reportRules()},
 		"version": {Level: View, Rules: []Rule{
 			optional(rule("find operators and their versions", apps, "deployments", InCluster, "get", "list")),
 			optional(rule("read with what options they were installed", "", "configmaps", InCluster, "get")),
@@ -159,6 +160,46 @@ func checkRules() []Rule {
 		optional(rule("see the disruption budget", "policy", "poddisruptionbudgets", InNamespace, "list")),
 		only(Data, optional(rule("how long certificates last; nothing else of a Secret is looked at", "", "secrets", InNamespace, "get"))),
 	}
+}
+
+// reportRules: nothing but the resource itself is a must; what may not be read is a line
+// in errors.txt. Secrets are read so that their values can be taken out of everything else.
+func reportRules() []Rule {
+	out := []Rule{readGroup("get"), readInstance("get")}
+	for _, r := range []Rule{
+		rule("take their values out of every text; they go nowhere", "", "secrets", InNamespace, "get", "list"),
+		rule("pods", "", "pods", InNamespace, "get", "list"),
+		rule("their logs", "", "pods/log", InNamespace, "get"),
+		rule("what the instance managers say", "", "pods/proxy", InNamespace, "get"),
+		rule("what the servers say", "", "pods/portforward", InNamespace, "create"),
+		rule("events", "", "events", InNamespace, "list"),
+		rule("claims", "", "persistentvolumeclaims", InNamespace, "get", "list"),
+		rule("Services", "", "services", InNamespace, "list"),
+		rule("where they lead", "discovery.k8s.io", "endpointslices", InNamespace, "list"),
+		rule("configuration", "", "configmaps", InNamespace, "get", "list"),
+		rule("accounts", "", "serviceaccounts", InNamespace, "list"),
+		rule("Roles", rbac, "roles", InNamespace, "get", "list"),
+		rule("their bindings", rbac, "rolebindings", InNamespace, "list"),
+		rule("budgets", "policy", "poddisruptionbudgets", InNamespace, "list"),
+		rule("network policies", "networking.k8s.io", "networkpolicies", InNamespace, "list"),
+		rule("the Lease, and the leader's lock", "coordination.k8s.io", "leases", InNamespace, "get"),
+		rule("groups and instances, for their checks and versions", api.Group, groups, InNamespace, "list"),
+		rule("the same for instances", api.Group, instances, InNamespace, "list"),
+		rule("volumes", "", "persistentvolumes", InCluster, "get"),
+		rule("nodes", "", "nodes", InCluster, "get", "list"),
+		rule("storage classes", "storage.k8s.io", "storageclasses", InCluster, "get", "list"),
+		rule("resource definitions", "apiextensions.k8s.io", "customresourcedefinitions", InCluster, "get"),
+		rule("operators", apps, "deployments", InCluster, "get", "list"),
+		rule("their roles", rbac, "clusterroles", InCluster, "get"),
+		only(Install, rule("their pods", "", "pods", InCluster, "list")),
+		only(Install, rule("their logs", "", "pods/log", InCluster, "get")),
+		only(Install, rule("their events", "", "events", InCluster, "list")),
+		only(Install, rule("their settings", "", "configmaps", InCluster, "list")),
+		only(Install, rule("take the values of their Secrets out of every text", "", "secrets", InCluster, "list")),
+	} {
+		out = append(out, optional(r))
+	}
+	return out
 }
 
 func usersOfCRDs() []Rule {

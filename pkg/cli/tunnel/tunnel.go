@@ -82,3 +82,33 @@ func (t *Tunnel) Close() {
 	}
 	<-t.done //nolint:errcheck // the forwarding was ended on purpose
 }
+
+// Dialer reaches any port of any pod, a tunnel for each connection; it ends with the
+// connection. The pod's address is not needed.
+func Dialer(config *rest.Config) func(ctx context.Context, namespace, pod, ip string, port int32) (net.Conn, error) {
+	return func(ctx context.Context, namespace, pod, _ string, port int32) (net.Conn, error) {
+		t, err := Open(ctx, config, namespace, pod, port)
+		if err != nil {
+			return nil, err
+		}
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.Addr())
+		if err != nil {
+			t.Close()
+			return nil, fmt.Errorf("connect to port %d of pod %s: %w", port, pod, err)
+		}
+		return &conn{Conn: c, tunnel: t}, nil
+	}
+}
+
+// conn closes its tunnel with it.
+type conn struct {
+	net.Conn
+	tunnel *Tunnel
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	err := c.Conn.Close()
+	c.tunnel.Close()
+	return err
+}

@@ -85,6 +85,13 @@ func newDocument() *Document {
 		Operators: []Operator{}, Definitions: []Definition{}, Servers: []Server{}, Errors: []string{}}
 }
 
+// Collect is the whole document about a cluster, for other verbs.
+func Collect(ctx context.Context, c client.Client, ask func(context.Context) (check.Server, error), namespace string) *Document {
+	d := newDocument()
+	d.cluster(ctx, c, ask, namespace)
+	return d
+}
+
 // cluster fills in what the cluster tells; every part that it does not is an error in the document.
 func (d *Document) cluster(ctx context.Context, c client.Client, ask func(context.Context) (check.Server, error), namespace string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
