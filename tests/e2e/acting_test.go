@@ -44,38 +44,65 @@ func (e *env) actingNode(t *testing.T) string {
 	return ""
 }
 
+// controllers are the pods of the operator.
+func (e *env) controllers(t *testing.T) []corev1.Pod {
+	t.Helper()
+	var pods corev1.PodList
+	o := manifests.Default()
+	if err := e.client.List(t.Context(), &pods, client.InNamespace(o.Namespace), client.MatchingLabels{"app.kubernetes.io/component": "controller"}); err != nil {
+		return nil
+	}
+	return pods.Items
+}
+
+// restarts of a pod's first container.
+func restarts(p *corev1.Pod) int32 {
+	if len(p.Status.ContainerStatuses) == 0 {
+		return 0
+	}
+	return p.Status.ContainerStatuses[0].RestartCount
+}
+
 // freshControllers replaces controllers that were killed before: their kubelet would let
 // them wait, longer each time, and a case would measure the cases before it.
 func (e *env) freshControllers(t *testing.T) {
 	t.Helper()
-	o := manifests.Default()
-	list := func() []corev1.Pod {
-		var pods corev1.PodList
-		if err := e.client.List(t.Context(), &pods, client.InNamespace(o.Namespace), client.MatchingLabels{"app.kubernetes.io/component": "controller"}); err != nil {
-			return nil
-		}
-		return pods.Items
+	present := e.controllers(t)
+	if len(present) == 0 {
+		return // not installed yet
 	}
-	for _, p := range list() {
-		if len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].RestartCount > 0 {
-			if err := client.IgnoreNotFound(e.client.Delete(t.Context(), &p, client.GracePeriodSeconds(1))); err != nil {
-				t.Fatal(err)
-			}
+	for _, p := range present {
+		if restarts(&p) == 0 {
+			continue
+		}
+		if err := client.IgnoreNotFound(e.client.Delete(t.Context(), &p, client.GracePeriodSeconds(1))); err != nil {
+			t.Fatal(err)
 		}
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
 		ready := 0
-		for _, p := range list() {
-			if len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].Ready && p.Status.ContainerStatuses[0].RestartCount == 0 && p.DeletionTimestamp == nil {
+		for _, p := range e.controllers(t) {
+			if len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].Ready && restarts(&p) == 0 && p.DeletionTimestamp == nil {
 				ready++
 			}
 		}
 		acting := e.actingController(t)
-		return ready == int(o.Replicas) && acting != nil && acting.DeletionTimestamp == nil, nil
+		return ready == int(manifests.Default().Replicas) && acting != nil && acting.DeletionTimestamp == nil, nil
 	})
 	if err != nil {
-		t.Fatal("the controllers were not replaced in a minute")
+		t.Fatal("the controllers were not replaced in two minutes")
 	}
+}
+
+// controllersGoOn: none of them was started anew by its kubelet.
+func (s *scene) controllersGoOn(t *testing.T) bool {
+	t.Helper()
+	for _, p := range s.e.controllers(t) {
+		if n := restarts(&p); n > 0 {
+			t.Errorf("the container of %s was started anew %d times: an outage of the API server is no crash", p.Name, n)
+		}
+	}
+	return true
 }
 
 // killController ends the acting controller at once: SIGKILL, which it cannot answer by

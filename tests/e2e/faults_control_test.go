@@ -34,7 +34,8 @@ func controlFaults() []faultCase {
 			s.stopAPI(t)
 			s.noFailedWrite(t, 2*time.Minute)
 			s.startAPI(t)
-			return s.untouched(t)
+			untouched := s.untouched(t)
+			return func(g *api.SQLServerAvailabilityGroup) bool { return untouched(g) && s.controllersGoOn(t) }
 		}},
 		{name: "the primary crashes while the API server is down", topology: three, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			pid := s.serverProcess(t, s.primary)

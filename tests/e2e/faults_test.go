@@ -48,6 +48,7 @@ func TestFaults(t *testing.T) {
 				e.dropGroup(t, present)
 				present = c.topology
 			}
+			e.freshControllers(t)
 			e.ensureGroup(t, c.topology)
 			outcome := "FAILED"
 			defer func() {

@@ -70,18 +70,13 @@ func (s *scene) waitMovedOrBlocked(t *testing.T) {
 // waitRestarted waits until the kubelet has started the container of a replica anew.
 func (s *scene) waitRestarted(t *testing.T, replica string) {
 	t.Helper()
-	restarts := func() int32 {
+	again := func() bool {
 		var p corev1.Pod
-		if err := s.e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: replica}, &p); err != nil || len(p.Status.ContainerStatuses) == 0 {
-			return 0
-		}
-		if p.Status.ContainerStatuses[0].State.Running == nil {
-			return 0
-		}
-		return p.Status.ContainerStatuses[0].RestartCount
+		err := s.e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: replica}, &p)
+		return err == nil && restarts(&p) > s.restarts[replica] && p.Status.ContainerStatuses[0].State.Running != nil
 	}
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
-		return restarts() > s.restarts[replica], nil
+		return again(), nil
 	})
 	if err != nil {
 		t.Fatalf("the container of %s was not started anew", replica)

@@ -74,6 +74,7 @@ func TestOutages(t *testing.T) {
 				e.dropGroup(t, three)
 			}
 			present = o.topology.group
+			e.freshControllers(t)
 			e.ensureGroup(t, o.topology)
 			var seen []float64
 			for i := range runs {

@@ -134,7 +134,6 @@ func (s *scene) writers() []*writer {
 // runFault plays one case and gives the outage that the clients saw.
 func (e *env) runFault(t *testing.T, c faultCase) string {
 	t.Helper()
-	e.freshControllers(t)
 	s := e.scene(t, c.topology, c.local, c.beside)
 	ep := e.watchEndpoints(t, e.group(t, s.group).ListenerName())
 	done := c.fault(t, s)
