@@ -69,6 +69,12 @@ SEEDS ?= 1..500
 simulate: ## Schedules of the whole system in virtual time (SEEDS=1..10000; TRACE=1 to read them, SHRINK=1 to shorten failing ones)
 	SIM_SEEDS='$(SEEDS)' SIM_TRACE='$(TRACE)' SIM_KEEP='$(KEEP)' SIM_SHRINK='$(SHRINK)' go test -count=1 -timeout 24h -v -run '^TestSeeds$$' ./tests/simulation
 
+.PHONY: safety-rules
+RULES ?= all
+TRIES ?= 200
+safety-rules: ## What each safety rule prevents: docs/contributing/safety-rules.md (RULES="R9;R20", TRIES=200)
+	SIM_RULES='$(RULES)' SIM_TRIES='$(TRIES)' go test -count=1 -timeout 24h -v -run '^TestRuleRemoval$$' ./tests/simulation
+
 .PHONY: bench
 bench: ## Benchmarks
 	go test -run '^$$' -bench . -benchmem ./pkg/... ./tests/mssqlsim/... ./tests/cli | grep -v -e 'no test files'

@@ -180,7 +180,9 @@ func drawFaults(r *rand.Rand, p plan) []fault {
 			f.what, f.who, f.length = "isolate", anyNode(), span(3*time.Second, 90*time.Second)
 		case k < 37:
 			f.what, f.who, f.length = "cut-control", anyNode(), span(5*time.Second, 120*time.Second)
-		case k < 39:
+		case k < 38:
+			f.what, f.who, f.length = "cut-endpoints", anyNode(), span(2*time.Second, 60*time.Second)
+		case k < 40:
 			f.what, f.who, f.other, f.length = "sever", "primary", []string{"target", "secondary:0", "secondary:1"}[r.IntN(3)], span(2*time.Second, 90*time.Second)
 		case k < 43:
 			f.what, f.who, f.other, f.length = "cut-endpoint", anyNode(), secondary(), span(2*time.Second, 90*time.Second)

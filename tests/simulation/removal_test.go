@@ -73,15 +73,38 @@ func TestRuleRemoval(t *testing.T) {
 					if n >= len(list) {
 						return
 					}
-					if list[n].elsewhere != "" {
+					if list[n].omit == nil {
 						continue
 					}
 					found[n] = list[n].search(t, 1, tries)
 					mu.Lock()
+					writeRules(t, map[string]finding{list[n].rule: found[n]})
 					fmt.Printf("%-20s %-50s seed %d after %d schedules: %s\n", list[n].rule, list[n].what, found[n].seed, found[n].tries, found[n].violation)
 					mu.Unlock()
 				}
 			})
 		}
 	})
+}
+
+// TestOneRemoval traces one schedule of a removal: SIM_RULES names the rule, SIM_SEEDS the seed.
+func TestOneRemoval(t *testing.T) {
+	which, seed := os.Getenv("SIM_RULE"), os.Getenv("SIM_SEEDS")
+	if which == "" {
+		t.Skip("SIM_RULE is not set")
+	}
+	n, err := strconv.ParseUint(seed, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range removals() {
+		if m.rule == which {
+			p := m.shaped(n)
+			p.without = append([]string(nil), m.locks...)
+			if os.Getenv("SIM_WITH") == "" {
+				p.without = append(p.without, m.omit...)
+			}
+			fmt.Print(simulate(t, p, passwords(t), true).text())
+		}
+	}
 }

@@ -38,7 +38,7 @@ func seedsOf(text string) ([]uint64, error) {
 }
 
 // The seeds of an ordinary test run.
-const usualSeeds = "1..40"
+const usualSeeds = "1..500"
 
 // TestSeeds runs the seeds of SIM_SEEDS, one bubble for each, as many at once as there are cores.
 func TestSeeds(t *testing.T) {
@@ -90,6 +90,7 @@ func TestSeeds(t *testing.T) {
 					}
 					if r.failed() {
 						failed++
+						fmt.Printf("seed %d: %s\n", r.seed, r.violations[0]) // at once: a long run is watched
 						t.Errorf("seed %d (%s): %s\n\tto see it: make simulate SEEDS=%d%s TRACE=1", r.seed, r.plan.topology.name, strings.Join(r.violations, "; "), r.seed, r.plan.keeping())
 						if shrinking {
 							for _, f := range r.plan.faults {

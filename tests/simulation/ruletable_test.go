@@ -1,0 +1,86 @@
+//go:build linux
+
+package simulation
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+const rulesPage = "../../docs/contributing/safety-rules.md"
+
+const rulesHead = `# What each safety rule prevents
+
+Written by ` + "`make safety-rules`" + `; do not edit. Each rule of the safety design is left out of the product, with its own
+lock as the only one left (R9 is the lock of time, R11 the lock of the commit rule), and the
+[simulation](simulation.md) looks for a schedule that breaks a promise without the rule and none with it.
+` + "`make safety-rules RULES=\"R9;R20\" TRIES=500`" + ` repeats some of them; rules that were not run keep their line.
+
+A line that says *not found* is no proof that the rule is redundant: it says that this world is too weak to show it, or
+that another rule hides it. The last column names tests that show the rule by a schedule written for it.
+
+| Rule | What it says | Locks left out as well | Found | Violated without it | Also shown by |
+| --- | --- | --- | --- | --- | --- |
+`
+
+// ruleLines reads the page's lines by rule.
+func ruleLines() map[string]string {
+	lines := map[string]string{}
+	b, err := os.ReadFile(rulesPage)
+	if err != nil {
+		return lines
+	}
+	for _, l := range strings.Split(string(b), "\n") {
+		if cells := strings.Split(l, "|"); len(cells) > 6 {
+			lines[strings.TrimSpace(cells[1])] = l
+		}
+	}
+	return lines
+}
+
+// line is the page's line of a rule.
+func (m removal) line(f finding) string {
+	found := fmt.Sprintf("*not found* in %d schedules", f.tries)
+	if f.violation != "" {
+		found = fmt.Sprintf("seed %d, schedule no. %d", f.seed, f.tries)
+	}
+	if f.tries == 0 {
+		found = "not run"
+	}
+	if m.omit == nil {
+		found = "no schedule of this world reaches it"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |", m.rule, m.what, strings.Join(m.locks, ", "), found, f.violation, m.elsewhere)
+}
+
+// writeRules updates the page with what was found.
+func writeRules(t *testing.T, found map[string]finding) {
+	t.Helper()
+	old := ruleLines()
+	var b strings.Builder
+	b.WriteString(rulesHead)
+	for _, m := range removals() {
+		f, ran := found[m.rule]
+		l := old[m.rule]
+		if ran || l == "" || m.omit == nil {
+			l = m.line(f)
+		}
+		b.WriteString(l + "\n")
+	}
+	if err := os.WriteFile(rulesPage, []byte(b.String()), 0o644); err != nil { //nolint:gosec // a page of the documentation
+		t.Fatal(err)
+	}
+}
+
+// Every rule that can be left out has its line on the page.
+func TestTheRulesPageIsComplete(t *testing.T) {
+	t.Parallel()
+	lines := ruleLines()
+	for _, m := range removals() {
+		if lines[m.rule] == "" {
+			t.Errorf("%s has no line on %s: run make safety-rules", m.rule, rulesPage)
+		}
+	}
+}
