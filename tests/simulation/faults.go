@@ -414,6 +414,7 @@ func (n *node) blank() {
 	}
 	n.kill("its volume is lost", 137)
 	n.disk = engine.NewDisk()
+	n.config.Seed = mix(n.config.Seed) // another server: other keys
 	n.memoryMu.Lock()
 	n.memory = nil
 	n.memoryMu.Unlock()

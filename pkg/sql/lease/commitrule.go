@@ -179,10 +179,16 @@ func (k Keeper) relaxed(want RuleWant, seen RuleSeen, now time.Duration) bool {
 	return now-from >= after
 }
 
-// record is a step that makes the record say so, under the next number.
+// record is a step that makes the record say so. It gets the next number when it says
+// something new; a step that is repeated because its ALTER hangs is written under the old
+// one, so that it is answered (R18) and yet differs from the record by nothing: a new
+// number every round would make every other swap of the record lose for ever (R1).
 func record(old ag.CommitRule, k int32, set []ag.Member, why string) RuleStep {
-	return RuleStep{Kind: StepRecord, Why: why,
-		Rule: ag.CommitRule{Number: old.Number + 1, K: max(k, 0), Set: append([]ag.Member(nil), set...)}}
+	next := ag.CommitRule{Number: old.Number, K: max(k, 0), Set: append([]ag.Member(nil), set...)}
+	if next.K != old.K || !slices.Equal(next.Set, old.Set) {
+		next.Number++
+	}
+	return RuleStep{Kind: StepRecord, Why: why, Rule: next}
 }
 
 // synchronous lists the synchronous replicas of the server's configuration, the primary itself included.
