@@ -3,9 +3,13 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -73,5 +77,37 @@ func TestAControllerThatIsToldToStopDoesNotWaitForTheAPIServer(t *testing.T) {
 	err := awaitAPI(ctx, &rest.Config{Host: "http://" + freeAddress(t)}, "0", logr.Discard())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The helper of the test below: it begins anew once.
+func TestHelperBeginsAnew(t *testing.T) {
+	switch os.Getenv("BEGINNING") {
+	case "":
+		t.Skip("a helper of another test")
+	case "first":
+		fmt.Printf("first %d\n", os.Getpid())
+		t.Setenv("BEGINNING", "second")
+		t.Fatal(again())
+	case "second":
+		fmt.Printf("second %d\n", os.Getpid())
+	}
+}
+
+func TestAControllerThatLostTheLockBeginsAnewAsTheSameProcess(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperBeginsAnew$", "-test.v")
+	cmd.Env = append(os.Environ(), "BEGINNING=first")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var first, second int
+	for line := range strings.Lines(string(out)) {
+		_, _ = fmt.Sscanf(line, "first %d", &first)
+		_, _ = fmt.Sscanf(line, "second %d", &second)
+	}
+	if first == 0 || first != second {
+		t.Errorf("the first run was process %d, the second %d\n%s", first, second, out)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -114,20 +115,21 @@ func (s *scene) killController(t *testing.T) {
 		t.Fatal("no controller acts")
 	}
 	_, id, _ := strings.Cut(p.Status.ContainerStatuses[0].ContainerID, "://")
-	pid := processOf(t, id)
+	pid := processesOf(t, id)[0]
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	s.timeline.note("killed the controller %s, process %d", p.Name, pid)
 }
 
-// processOf finds a process of the container with this ID.
-func processOf(t *testing.T, id string) int {
+// processesOf finds the processes of the container with this ID, its first one first.
+func processesOf(t *testing.T, id string) []int {
 	t.Helper()
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var pids []int
 	for _, file := range groups {
 		b, err := os.ReadFile(file)
 		if err != nil || id == "" || !strings.Contains(string(b), id) {
@@ -137,8 +139,25 @@ func processOf(t *testing.T, id string) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return pid
+		pids = append(pids, pid)
 	}
-	t.Fatalf("no process of the container %s", id)
-	return 0
+	if len(pids) == 0 {
+		t.Fatalf("no process of the container %s", id)
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// containerID of a pod's first container, without the runtime's name.
+func (e *env) containerID(t *testing.T, pod string) string {
+	t.Helper()
+	var p corev1.Pod
+	if err := e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: pod}, &p); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Status.ContainerStatuses) == 0 {
+		t.Fatalf("%s has no container", pod)
+	}
+	_, id, _ := strings.Cut(p.Status.ContainerStatuses[0].ContainerID, "://")
+	return id
 }

@@ -162,12 +162,7 @@ func (s *scene) besideController(t *testing.T) {
 // end is the end of sqlservr.
 func (s *scene) serverProcess(t *testing.T, replica string) int {
 	t.Helper()
-	var p corev1.Pod
-	if err := s.e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: replica}, &p); err != nil {
-		t.Fatal(err)
-	}
-	_, id, _ := strings.Cut(p.Status.ContainerStatuses[0].ContainerID, "://")
-	return processOf(t, id)
+	return processesOf(t, s.e.containerID(t, replica))[0]
 }
 
 func (s *scene) killProcess(t *testing.T, pid int) {

@@ -105,6 +105,9 @@ func (e *env) measure(t *testing.T, o outage) float64 {
 	})
 	s.client.waitCount(t, 50, time.Minute)
 	r := s.client.check(t)
+	if r.LongestGap < 0.1 {
+		t.Fatalf("the client noticed nothing: its longest pause was %.2f s", r.LongestGap)
+	}
 	s.mendAll(t)
 	e.waitGroup(t, s.group, "healthy again", 3*time.Minute, healthy)
 	return r.LongestGap

@@ -3,9 +3,11 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -167,14 +169,22 @@ func (s *scene) waitMoved(t *testing.T) {
 	s.e.waitGroup(t, s.group, "failed over", 2*time.Minute, s.moved)
 }
 
-// signal sends a signal to every process of sqlservr in the replica's container.
+// signal sends a signal to every process of sqlservr in the replica's container: on a
+// local cluster it is a process of this machine, so that no exec stands in between.
 func (s *scene) signal(t *testing.T, replica, name string) {
 	t.Helper()
-	script := `n=0; for p in /proc/[0-9]*; do read -r c < $p/comm && [ "$c" = sqlservr ] && kill -` + name + ` "${p#/proc/}" && n=$((n+1)); done 2>/dev/null; [ $n -gt 0 ]`
-	// The container may end before the shell in it could say so.
-	if r := s.e.kubectl(t, "-n", namespace, "exec", replica, "-c", "mssql", "--", "/bin/sh", "-c", script); r.code != 0 && r.code != 137 {
+	number := map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP}[name]
+	hit := 0
+	for _, pid := range processesOf(t, s.e.containerID(t, replica)) {
+		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err == nil && strings.TrimSpace(string(comm)) == "sqlservr" && syscall.Kill(pid, number) == nil {
+			hit++
+		}
+	}
+	if hit == 0 {
 		t.Fatalf("no sqlservr in %s took the signal", replica)
 	}
+	s.timeline.note("SIG%s to sqlservr of %s", name, replica)
 }
 
 // breakNode does something to a node and remembers how to undo it.
