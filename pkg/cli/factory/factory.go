@@ -9,12 +9,18 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -117,12 +123,45 @@ func (k *Kube) Client() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl, err := client.New(c, client.Options{Scheme: scheme})
+	mapper, err := restMapper(c)
+	if err != nil {
+		return nil, noCluster(err)
+	}
+	cl, err := client.New(c, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, noCluster(err)
 	}
 	k.client = cl
 	return cl, nil
+}
+
+// restMapper knows Kubernetes' own kinds without asking; each group that it had to look up
+// would cost round trips. Our kinds are asked for: that is how one sees that the operator
+// is not installed.
+func restMapper(c *rest.Config) (meta.RESTMapper, error) {
+	h, err := rest.HTTPClientFor(c)
+	if err != nil {
+		return nil, err
+	}
+	dynamic, err := apiutil.NewDynamicRESTMapper(c, h)
+	if err != nil {
+		return nil, err
+	}
+	known := meta.NewDefaultRESTMapper(nil)
+	for scope, kinds := range map[meta.RESTScope][]schema.GroupVersionKind{
+		meta.RESTScopeNamespace: {
+			corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("Event"), corev1.SchemeGroupVersion.WithKind("Secret"),
+			corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Service"),
+			corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), coordinationv1.SchemeGroupVersion.WithKind("Lease"),
+			appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		},
+		meta.RESTScopeRoot: {corev1.SchemeGroupVersion.WithKind("Namespace"), corev1.SchemeGroupVersion.WithKind("Node")},
+	} {
+		for _, k := range kinds {
+			known.Add(k, scope)
+		}
+	}
+	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{known, dynamic}}, nil
 }
 
 // Scheme knows Kubernetes' kinds, CRDs and ours.

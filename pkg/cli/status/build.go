@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -70,6 +71,7 @@ func Build(in Input) Document {
 	d.ServerVersion, d.PluginVersion, d.Operator = st.Version, in.Plugin, in.Operator
 	d.ObservedGeneration = st.ObservedGeneration
 	d.Errors = append(d.Errors, in.Errors...)
+	maps.Copy(d.Settings, g.Spec.MSSQLConf)
 	if d.Phase == "" {
 		d.Phase, d.Reason = string(api.PhasePending), "the operator has not looked at it yet"
 	}

@@ -67,6 +67,8 @@ type Document struct {
 	Conditions        []Condition `json:"conditions"`
 	Errors            []Unseen    `json:"errors"`
 	ExitCode          int         `json:"exitCode"`
+	// Settings are those of mssql.conf that the spec sets.
+	Settings map[string]string `json:"settings"`
 
 	ObservedGeneration int64 `json:"observedGeneration"`
 }
@@ -275,6 +277,7 @@ func newDocument() Document {
 		APIVersion: output.APIVersion, Kind: KindGroup,
 		Replicas: []ReplicaRow{}, Seeding: []Seeding{}, Databases: []Database{}, Refusals: []Refusal{}, Advice: []Advice{},
 		Problems: []Problem{}, Conditions: []Condition{}, Errors: []Unseen{},
+		Settings: map[string]string{},
 	}
 }
 

@@ -43,6 +43,7 @@ func group() (*api.SQLServerAvailabilityGroup, Input) {
 	for _, n := range []string{"audit", "crm", "hr", "orders"} {
 		g.Spec.Databases = append(g.Spec.Databases, api.DatabaseSpec{Name: n})
 	}
+	g.Spec.MSSQLConf = map[string]string{"memory.memorylimitmb": "8192"}
 	st := &g.Status
 	st.Phase, st.PrimaryReplica, st.InitializationComplete, st.Version = api.PhaseHealthy, "sales-0", true, "16.0.4195.2"
 	for i, node := range []string{"node-a", "node-b", "node-c"} {

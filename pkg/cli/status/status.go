@@ -76,7 +76,7 @@ of the servers' instance managers through the API server; what could not be seen
 		},
 	}
 	o.AddListFlags(cmd)
-	cmd.Flags().CountVarP(&o.Verbose, "verbose", "v", "-v: every database, conditions, certificates; -vv: the Lease too")
+	cmd.Flags().CountVarP(&o.Verbose, "verbose", "v", "-v: every database, conditions, certificates; -vv: the Lease and mssql.conf too")
 	return cmd
 }
 

@@ -2,6 +2,8 @@ package status
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -357,6 +359,20 @@ func (t *text) details() {
 		return
 	}
 	t.leaseDetails()
+	t.settings()
+	t.line("\nEvents  %s events %s%s", t.o.Self, d.Name, t.o.NS)
+}
+
+// settings of mssql.conf.
+func (t *text) settings() {
+	t.section("mssql.conf")
+	if len(t.d.Settings) == 0 {
+		t.line("  nothing is set besides what the operator sets itself")
+		return
+	}
+	for _, k := range slices.Sorted(maps.Keys(t.d.Settings)) {
+		t.line("  %s = %s", k, t.d.Settings[k])
+	}
 }
 
 func (t *text) certificates() {
