@@ -3,6 +3,7 @@ package agops_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,15 +63,17 @@ func TestOnServersAPrimaryWhoseConfigurationCannotBeCommittedIsPromotedOntoItsel
 	b.auth.Rule.K, b.auth.Rule.Number = 0, b.auth.Rule.Number+1 // what the manager records before it alters
 	b.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
+	var hanging sync.WaitGroup
+	defer hanging.Wait()
 	defer cancel()
-	go func() { // hangs until the primary is taken offline
+	hanging.Go(func() { // until the primary is taken offline
 		c, err := b.dial(ctx, 0, operatorLogin, operatorPassword)
 		if err != nil {
 			return
 		}
 		defer func() { _ = c.Close() }()
 		_ = c.Exec(ctx, "ALTER AVAILABILITY GROUP [ag1] SET (REQUIRED_SYNCHRONIZED_SECONDARIES_TO_COMMIT = 0)")
-	}()
+	})
 	b.until("the primary to be promoted again", e, 180*time.Second, func(r agops.Report) bool {
 		h := r.Memory.History
 		return len(h) > 0 && h[0].From == "ag1-0" && h[0].To == "ag1-0" && h[0].Kind == "planned" && r.Authority.Operation == nil
