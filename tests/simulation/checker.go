@@ -164,7 +164,7 @@ func (k *checker) stuck() string {
 		for _, b := range m.Blocks {
 			blocks += fmt.Sprintf("; %s %s %s: %s", b.Rule, b.Reason, b.Replica, b.Message)
 			for _, n := range c.nodes {
-				if n.gone && (b.Replica == n.name || strings.Contains(b.Message, n.name)) {
+				if (n.gone || n.volumes > 0) && (b.Replica == n.name || strings.Contains(b.Message, n.name)) {
 					return ""
 				}
 			}
