@@ -175,6 +175,12 @@ func (r *reader) memory(in *Input) {
 			in.Memory.Recoveries = append(in.Memory.Recoveries, ag.Recovery{Replica: s.Name, Symptom: ag.SymptomResolving, Since: at(), LastAttemptAt: at(), Attempts: int32(r.pick(30))})
 		}
 	}
+	if r.pick(2) == 1 {
+		in.Watch.Epoch, in.Watch.Renewals = in.Authority.Epoch, in.Authority.Renewals
+		in.Watch.Seen = time.Duration(r.pick(60)) * time.Second
+		in.Watch.Reads = ag.Reads{From: time.Duration(r.pick(60)) * time.Second, Last: time.Duration(r.pick(60)) * time.Second,
+			Counted: int32(r.pick(5)), CountedAt: time.Duration(r.pick(60)) * time.Second}
+	}
 	for _, g := range in.Authority.Unfenced {
 		in.Watch.Unfenced = append(in.Watch.Unfenced, ag.Sighting{Epoch: g.Epoch, Seen: time.Duration(r.pick(60)) * time.Second, From: time.Duration(r.pick(60)) * time.Second})
 	}

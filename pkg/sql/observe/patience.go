@@ -28,7 +28,7 @@ type absence struct {
 }
 
 // impatient is enough for a session that is open or a handshake on a healthy network.
-const impatient = 400 * time.Millisecond
+const impatient = 250 * time.Millisecond
 
 // forgetAfter bounds what is kept of pods that are gone.
 const forgetAfter = 10 * time.Minute
