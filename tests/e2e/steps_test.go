@@ -30,6 +30,12 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/tests/cluster"
 )
 
+// local tells whether nodes and containers are processes of this machine.
+func (e *env) local() bool {
+	_, ok := e.cluster.(*cluster.Local)
+	return ok
+}
+
 // result of one call of the plugin.
 type result struct {
 	stdout, stderr string
@@ -192,7 +198,7 @@ func deletePod(ctx context.Context, e *env, pod *corev1.Pod) error {
 // call asks the writer: at its address where this machine reaches pods, so that an answer
 // needs no API server, else through the API server's pod proxy.
 func (w *writer) call(ctx context.Context, verb, path string) ([]byte, error) {
-	if _, local := w.e.cluster.(*cluster.Local); local {
+	if w.e.local() {
 		return w.direct(ctx, verb, path)
 	}
 	cs, err := kubernetes.NewForConfig(w.e.config)
