@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -82,6 +83,9 @@ func (k *Kube) restConfig() (*rest.Config, error) {
 	if k.config != nil {
 		return k.config, nil
 	}
+	// The libraries' own lines, of a connection that a port-forward has lost for example,
+	// would come between the plugin's. What matters of them is in the errors.
+	klog.SetLogger(logr.Discard())
 	c, err := k.flags.ToRESTConfig()
 	if err != nil {
 		return nil, noCluster(err)
