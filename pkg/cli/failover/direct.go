@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"time"
 
@@ -39,32 +38,8 @@ type EngineFunc func(config *rest.Config, c client.Client, clk clock.Clock, iden
 func liveEngine(config *rest.Config, c client.Client, clk clock.Clock, identity string, progress func(agops.Done)) Engine {
 	return live.New(live.Options{
 		Client: c, Reader: c, Clock: clk, Identity: identity, Progress: progress,
-		Dial: func(ctx context.Context, namespace, pod, _ string, port int32) (net.Conn, error) {
-			t, err := tunnel.Open(ctx, config, namespace, pod, port)
-			if err != nil {
-				return nil, err
-			}
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.Addr())
-			if err != nil {
-				t.Close()
-				return nil, err
-			}
-			return &tunnelled{Conn: conn, tunnel: t}, nil
-		},
+		Dial: tunnel.Dialer(config),
 	})
-}
-
-// tunnelled closes its tunnel with it.
-type tunnelled struct {
-	net.Conn
-	tunnel *tunnel.Tunnel
-}
-
-// Close implements net.Conn.
-func (t *tunnelled) Close() error {
-	err := t.Conn.Close()
-	t.tunnel.Close()
-	return err
 }
 
 const (

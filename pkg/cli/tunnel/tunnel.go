@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/httpstream" //nolint:staticcheck // client-go's port-forward still speaks this one
 	"k8s.io/client-go/kubernetes"
@@ -20,9 +21,9 @@ import (
 
 // Tunnel forwards one loopback port to one port of a pod until it is closed.
 type Tunnel struct {
-	addr string
-	stop chan struct{}
-	done chan error
+	addr  string
+	stop  chan struct{}
+	close sync.Once
 }
 
 // Open starts the forwarding and returns when it is ready.
@@ -36,21 +37,23 @@ func Open(ctx context.Context, config *rest.Config, namespace, pod string, port 
 	if err != nil {
 		return nil, fmt.Errorf("forward to pod %s: %w", pod, err)
 	}
-	t := &Tunnel{stop: make(chan struct{}), done: make(chan error, 1)}
+	t := &Tunnel{stop: make(chan struct{})}
 	ready := make(chan struct{})
 	var problems strings.Builder
 	fw, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, t.stop, ready, io.Discard, &problems)
 	if err != nil {
 		return nil, fmt.Errorf("forward to pod %s: %w", pod, err)
 	}
-	go func() { t.done <- fw.ForwardPorts() }()
+	done := make(chan error, 1)
+	go func() { done <- fw.ForwardPorts() }()
 	select {
 	case <-ready:
-	case err := <-t.done:
+	case err := <-done:
 		return nil, fmt.Errorf("forward to port %d of pod %s: %w", port, pod, err)
 	case <-ctx.Done():
-		close(t.stop)
-		<-t.done //nolint:errcheck // the forwarding was ended on purpose
+		// The dialling itself knows no deadline: it is left to end by itself. The way to a pod
+		// on a dead node hangs, and whoever asks must not.
+		t.Close()
 		return nil, fmt.Errorf("forward to port %d of pod %s: %w", port, pod, ctx.Err())
 	}
 	ports, err := fw.GetPorts()
@@ -73,15 +76,9 @@ func newDialer(config *rest.Config, target *url.URL) (dialer httpstream.Dialer, 
 // Addr is the loopback address to dial.
 func (t *Tunnel) Addr() string { return t.addr }
 
-// Close ends the forwarding.
-func (t *Tunnel) Close() {
-	select {
-	case <-t.stop:
-	default:
-		close(t.stop)
-	}
-	<-t.done //nolint:errcheck // the forwarding was ended on purpose
-}
+// Close ends the forwarding and does not wait for it. It may be called more than once: a
+// connection and the driver above it close in their own order.
+func (t *Tunnel) Close() { t.close.Do(func() { close(t.stop) }) }
 
 // Dialer reaches any port of any pod, a tunnel for each connection; it ends with the
 // connection. The pod's address is not needed.
