@@ -404,6 +404,6 @@ func (a *API) wait() {
 	d := a.delay
 	a.mu.Unlock()
 	if d > 0 {
-		time.Sleep(d)
+		<-time.NewTimer(d).C
 	}
 }

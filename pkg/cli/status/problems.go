@@ -25,7 +25,7 @@ func (d *Document) problems(in Input) {
 	g := in.Group
 	if in.unattended() {
 		d.add("OperatorSilent", "", fmt.Sprintf("the operator in namespace %s has no ready pod: nobody watches the group, and the resource may be old", in.Operator.Namespace),
-			"kubectl get pods -n "+in.Operator.Namespace, in.command("explain OperatorSilent"))
+			"kubectl get pods -n "+in.Operator.Namespace, in.Self+" explain OperatorSilent")
 	}
 	for _, c := range g.Status.Conditions {
 		if in.unattended() {

@@ -366,6 +366,57 @@ func TestScreens_Golden(t *testing.T) {
 	}
 }
 
+// instances are the screens of a standalone server.
+func instances() map[string]InstanceInput {
+	one := func(phase api.Phase, reason string) InstanceInput {
+		i := &api.SQLServerInstance{}
+		i.Namespace, i.Name = "prod", "one"
+		i.Status.Phase, i.Status.Reason, i.Status.Version, i.Status.Endpoint = phase, reason, "16.0.4195.2", "one-client:1433"
+		return InstanceInput{
+			Instance: i, PodsRead: true, Now: now, Plugin: "1.4.0", Self: "kubectl mssql", NS: " -n prod",
+			Operator: &Operator{Namespace: "kubectl-mssql-system", Version: "1.4.0", Ready: 1, Replicas: 1},
+			Pods:     map[string]PodFacts{"one-0": {Created: before(41 * day), Node: "node-a", Ready: true}},
+			Reports:  map[string]managerapi.Report{"one-0": {Replica: "one-0", Server: "running"}},
+		}
+	}
+	running := one(api.PhaseRunning, "the server accepts logins")
+	failed := one(api.PhaseFailed, "sqlservr ends by itself: exit code 1")
+	failed.Instance.Status.Conditions = []metav1.Condition{{
+		Type: api.ConditionConfigured, Status: metav1.ConditionFalse, Reason: api.ReasonServerDoesNotStart, Message: "one-0: sqlservr ends by itself: exit code 1",
+	}}
+	failed.Pods["one-0"] = PodFacts{Created: before(time.Hour), Node: "node-a", Waiting: "CrashLoopBackOff: back-off 40s restarting failed container"}
+	failed.Reports = nil
+	alone := one(api.PhaseRunning, "the server accepts logins")
+	alone.Operator = &Operator{Namespace: "kubectl-mssql-system", Replicas: 1}
+	fenced := one(api.PhaseStarting, "one-0 is not ready")
+	fenced.Instance.Annotations = map[string]string{api.AnnotationFenced: `[{"replica":"one-0","by":"alice@example.com","reason":"disk"}]`}
+	fenced.Pods["one-0"] = PodFacts{Created: before(time.Hour), Node: "node-a"}
+	fenced.Reports = map[string]managerapi.Report{"one-0": {Replica: "one-0", Server: "fenced"}}
+	return map[string]InstanceInput{"instance-running": running, "instance-failed": failed, "instance-operator-down": alone, "instance-fenced": fenced}
+}
+
+func TestInstanceScreens_Golden(t *testing.T) {
+	t.Parallel()
+	for name, in := range instances() {
+		for _, width := range []int{0, 80} {
+			file := fmt.Sprintf("%s-%d", name, width)
+			t.Run(file, func(t *testing.T) {
+				t.Parallel()
+				s, _, out, _ := iostreams.Test()
+				if err := WriteInstanceText(out, s, BuildInstance(in), TextOptions{Width: width, Now: now, Self: "kubectl mssql"}); err != nil {
+					t.Fatal(err)
+				}
+				golden(t, file+".golden", out.Bytes())
+			})
+		}
+	}
+	for name, want := range map[string]int{"instance-running": 0, "instance-failed": 9, "instance-operator-down": 8, "instance-fenced": 9} {
+		if got := BuildInstance(instances()[name]).ExitCode; got != want {
+			t.Errorf("%s: exit code %d, want %d", name, got, want)
+		}
+	}
+}
+
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
