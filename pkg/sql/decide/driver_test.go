@@ -178,7 +178,7 @@ func (w *world) offline(s *server) {
 	if s.role == ag.RoleNone {
 		return
 	}
-	s.role, s.becoming, s.waiting, s.pending = ag.RoleResolving, 0, nil, 0
+	s.role, s.becoming, s.waiting, s.pending, s.deaf = ag.RoleResolving, 0, nil, 0, false
 }
 
 func (w *world) setLabel(a ag.SetRoleLabel) {

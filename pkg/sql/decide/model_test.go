@@ -73,6 +73,7 @@ type server struct {
 	endpoint    ag.EndpointState
 	latched     bool // 41104
 	suspend     bool
+	deaf        bool                     // as PRIMARY it does not believe in its promotion any more: nobody may follow
 	broken      bool                     // its copy cannot go on from where it is
 	lastSeen    map[string]time.Duration // as primary: when each follower was last connected
 	pending     time.Duration            // configuration commit waiting since, 0 when none
@@ -282,7 +283,7 @@ func (w *world) connected(p, f *server) bool {
 // follows: f takes log and configuration from p: it is a SECONDARY whose newest known
 // configuration is not of a later primary.
 func (w *world) follows(p, f *server) bool {
-	if !w.connected(p, f) || f.role != ag.RoleSecondary || f.suspend || f.cfg.seq>>32 > p.cfg.seq>>32 {
+	if !w.connected(p, f) || p.deaf || f.role != ag.RoleSecondary || f.suspend || f.cfg.seq>>32 > p.cfg.seq>>32 {
 		return false
 	}
 	return f.primary == "" || f.primary == p.name

@@ -38,7 +38,7 @@ func ruleRenew(v *view, d *draft) bool {
 	case v.commitStuck(p):
 		hope = orText(v.twoAlone(), hope)
 	case hope != "" && v.deserted(p):
-		cause = fmt.Sprintf("commits wait for %d secondaries and none follows", p.Local.RequiredToCommit)
+		cause = fmt.Sprintf("commits wait for a secondary (k=%d) and none follows", p.Local.RequiredToCommit)
 	default:
 		return false
 	}
