@@ -72,7 +72,11 @@ func (v *view) handOver(d *draft, op *ag.Operation, p, t *ag.Replica) bool {
 		why = "the time for the move is over"
 	}
 	if why != "" {
+		if v.awaitEarlier(d, p) {
+			return true
+		}
 		next := v.auth.Clone()
+		next.Unfenced = nil
 		next.Operation = v.step(op, ag.PhasePromoting, "%s; %s is promoted again", why, p.Name)
 		next.Operation.Aborted, next.Operation.Target = why, p.Name
 		next.Operation.Deadline = next.Operation.StartedAt.Add(elapsed(op.StartedAt, v.now) + recoverySlack*time.Second)
@@ -95,6 +99,13 @@ func (v *view) handOver(d *draft, op *ag.Operation, p, t *ag.Replica) bool {
 	d.event(ag.EventNormal, ag.EventPromoted, "Promoting %s (epoch %d)", t.Name, next.Epoch)
 	d.soon("%s to become PRIMARY", t.Name)
 	return true
+}
+
+// awaitEarlier: the old primary is to be promoted again, and an earlier holder than it is
+// not fenced yet. FAILOVER waits for that (R9).
+func (v *view) awaitEarlier(d *draft, p *ag.Replica) bool {
+	fences := v.fences()
+	return v.offlineOld(d, fences, p.Name) || v.awaitFence(d, fences)
 }
 
 // toFencing: an earlier holder is not fenced yet; the move goes on as a failover does.

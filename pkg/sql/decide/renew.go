@@ -151,7 +151,11 @@ func renewing(op *ag.Operation) bool { return op.From != "" && op.From == op.Tar
 // renew is its second half: the primary is offline, and nobody else was told to become PRIMARY.
 func (v *view) renew(d *draft, op *ag.Operation, p *ag.Replica) bool {
 	force := op.Kind == ag.OperationForced
+	if v.awaitEarlier(d, p) {
+		return true
+	}
 	next := v.auth.Clone()
+	next.Unfenced = nil
 	next.Operation = v.step(op, ag.PhasePromoting, "%s is offline; promote it again", p.Name)
 	v.extend(op, next.Operation)
 	if force {
