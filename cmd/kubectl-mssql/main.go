@@ -7,8 +7,10 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
+	"k8s.io/klog/v2"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
@@ -21,6 +23,9 @@ func main() {
 }
 
 func run() int {
+	// Libraries log through klog, for example that a port-forward was cut; verbs tell what
+	// matters themselves. The operator sets its own logger.
+	klog.SetLogger(logr.Discard())
 	streams := iostreams.System()
 	root := cli.NewRoot(os.Args[0], streams)
 	std := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}

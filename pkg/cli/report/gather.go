@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,8 +25,6 @@ type facts struct {
 	instance  *api.SQLServerInstance
 	pods      []corev1.Pod
 	operators []installation.Installation
-	decision  string
-	readiness string
 }
 
 // replicas are the names of the pods that the resource wants.
@@ -71,12 +69,47 @@ func (g *gatherer) gather(ctx context.Context) error {
 		g.archive.Fail("pods", err)
 	}
 	g.facts.pods = pods.Items
-	var wg sync.WaitGroup
-	for _, part := range []func(context.Context){g.objects, g.cluster, g.events, g.logs, g.operator, g.managers, g.servers, g.overview} {
-		wg.Go(func() { part(ctx) })
-	}
-	wg.Wait()
+	g.parts(ctx)
 	return nil
+}
+
+// grace is how long a part may go on after the time is up.
+const grace = 5 * time.Second
+
+// parts runs all parts side by side. One that does not heed the end of its time is left
+// behind: a report with a gap is worth more than none.
+func (g *gatherer) parts(ctx context.Context) {
+	all := []struct {
+		name string
+		run  func(context.Context)
+	}{
+		{"objects", g.objects}, {"cluster", g.cluster}, {"events", g.events}, {"logs", g.logs},
+		{"operator", g.operator}, {"instance managers", g.managers}, {"servers", g.servers}, {"status and checks", g.overview},
+	}
+	finished := make(chan int, len(all))
+	running := map[int]string{}
+	for i, part := range all {
+		running[i] = part.name
+		go func() {
+			part.run(ctx)
+			finished <- i
+		}()
+	}
+	var late <-chan time.Time
+	ended := ctx.Done()
+	for len(running) > 0 {
+		select {
+		case i := <-finished:
+			delete(running, i)
+		case <-ended:
+			ended, late = nil, g.o.Factory.Clock().After(grace)
+		case <-late:
+			for _, name := range running {
+				g.archive.Fail(name, errors.New("still under way when the time was up"))
+			}
+			return
+		}
+	}
 }
 
 // resource reads the group or instance.

@@ -106,9 +106,9 @@ var (
 	// The first line of a YAML block: password: |
 	block = regexp.MustCompile(`(?i)^(\s*(?:-\s+)?)["']?[\w.\-/]*` + sensitive + `[\w.\-/]*["']?\s*:\s*[|>][-+0-9]*\s*$`)
 	// key: value, key=value, "key":"value", key is value; the value quoted or to the next separator.
-	keyValue = regexp.MustCompile(`(?i)(\\*["']?[\w.\-/]*` + sensitive + `[\w.\-/]*\\*["']?)(\s*(?:[:=]|=>|\bis\b)\s*)("(?:[^"\\]|\\.)*"|\\+"[^"]*"|'(?:''|[^'])*'|[^\s,;}&"'\]]+)`)
+	keyValue = regexp.MustCompile(`(?i)(\\*["']?[\w.\-/]*` + sensitive + `[\w.\-/]*\\*["']?)([ \t]*(?:[:=]|=>|\bis\b)[ \t]*)("(?:[^"\\]|\\.)*"|\\+"[^"]*"|'(?:''|[^'])*'|[^\s,;}&"'\]]+)`)
 	// --password value, -P value.
-	flagValue = regexp.MustCompile(`(?im)((?:^|\s)(?:--?[\w-]*` + sensitive + `[\w-]*|-P))(\s+)([^\s"']+|"[^"]*"|'[^']*')`)
+	flagValue = regexp.MustCompile(`(?im)((?:^|\s)(?:--?[\w-]*` + sensitive + `[\w-]*|-P))([ \t]+)([^\s"']+|"[^"]*"|'[^']*')`)
 	// A key that only names where the secret is.
 	reference = regexp.MustCompile(`(?i)(ref|refs|name|names|key_?name|namespace|policy|missing|expiration\w*|seconds|type|path|version|count|class|accesskeys|tokens?\s*left)\\*["']?$`)
 	// Values that say nothing.

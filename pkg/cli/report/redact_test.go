@@ -55,6 +55,7 @@ func TestText_LeavesWhatAReaderNeeds(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"saPasswordSecretRef:\n  name: demo-sa\n  key: SA_PASSWORD\n",
+		"volumes:\n- name: tls\n  secret:\n    defaultMode: 288\n    secretName: demo-0-tls\n- projected:\n    sources:\n    - serviceAccountToken:\n        expirationSeconds: 3607\n",
 		"imagePullSecrets:\n- name: mirror\n", "secretName: demo-tls", "reason: SecretMissing", "one pass took 3 ms",
 		"assigned: true", `{"signal":9,"design":"x"}`, "primary demo-0, epoch 7", "2026-08-22 08:15:17.50 spid9s Recovery is complete.",
 		"apiGroup: rbac.authorization.k8s.io", "automountServiceAccountToken: false", "Lease demo-primary", "https://example.com/a:b",

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,6 +86,10 @@ type gatherer struct {
 	namespace string
 	archive   *Archive
 	facts     facts
+
+	mu sync.Mutex
+	// verdict is what the rules say, for the README.
+	verdict string
 }
 
 // Run gathers and writes.

@@ -96,8 +96,11 @@ func (g *gatherer) decision(r agops.Report) {
 	if !r.Memory.Initialized {
 		return
 	}
-	g.facts.decision, g.facts.readiness = decide.Explain(r.Decision), decide.ExplainReadiness(r.Decision)
-	g.archive.Add("decision/decision.txt", "what the rules would do now, and who would be promoted", []byte(g.facts.decision+"\n"+g.facts.readiness))
+	verdict := decide.Explain(r.Decision) + decide.ExplainReadiness(r.Decision)
+	g.mu.Lock()
+	g.verdict = verdict
+	g.mu.Unlock()
+	g.archive.Add("decision/decision.txt", "what the rules would do now, and who would be promoted", []byte(verdict))
 	text, err := scenario.Format(scenario.Captured{
 		Title: fmt.Sprintf("%s/%s as captured at %s", g.namespace, g.o.Name, r.Now.Format(time.RFC3339)),
 		Input: decide.Input{Now: r.Now, Observer: "look", Authority: r.Authority, Snapshot: r.Snapshot, Policy: r.Policy, Memory: r.Memory},

@@ -58,9 +58,12 @@ func (g *gatherer) readme(now time.Time, errs []string) string {
 		}
 		fmt.Fprintf(&b, "  pod %s: %s on %s, %d restarts\n", p.Name, p.Status.Phase, p.Spec.NodeName, restarts)
 	}
-	if g.facts.decision+g.facts.readiness != "" {
+	g.mu.Lock()
+	verdict := strings.TrimSpace(g.verdict)
+	g.mu.Unlock()
+	if verdict != "" {
 		b.WriteString("\nWhat the rules say now (nothing was carried out)\n")
-		for line := range strings.SplitSeq(strings.TrimSpace(g.facts.decision+g.facts.readiness), "\n") {
+		for line := range strings.SplitSeq(verdict, "\n") {
 			b.WriteString("  " + line + "\n")
 		}
 	}
