@@ -23,12 +23,16 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/tunnel"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/mssql"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/tsql"
 )
 
 // PasswordVariable is where scripts put the password of --login.
 const PasswordVariable = "MSSQL_PASSWORD"
+
+// loginTimeout bounds everything between the call and the first batch.
+const loginTimeout = 20 * time.Second
 
 // Options of one call.
 type Options struct {
@@ -56,14 +60,22 @@ func New(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 
 The primary is asked unless --replica names another one. The login is sa with the password of the
 group's Secret; --login takes another one, with the password from the terminal or from MSSQL_PASSWORD.
-A password is never given on a command line.`,
+A password is never given on a command line.
+
+Results go to standard output; what the server says beside them, and errors, to standard error.
+As JSON they are one document. Lines of an interactive session are kept in
+~/.local/state/kubectl-mssql/sql_history (MSSQL_HISTORY names another file, or off), without those
+that name a password.`,
 		Example: fmt.Sprintf(`  # one statement
   %[1]s sql demo -Q "SELECT @@SERVERNAME"
 
   # a script with GO lines
   %[1]s sql demo -d orders -i schema.sql
 
-  # line by line, until exit
+  # what a program reads
+  %[1]s sql demo -Q "SELECT name, create_date FROM sys.databases" -o json
+
+  # line by line, with history, until exit
   %[1]s sql demo`, f.Name()),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -107,19 +119,26 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	defer closeAll()
 	if o.Database != "" {
-		if err := o.exec(ctx, conn, "USE "+tsql.Ident(o.Database)); err != nil {
+		if err := o.use(ctx, conn); err != nil {
 			return err
 		}
 	}
-	if interactive {
-		return o.interact(ctx, conn, pod)
+	stream, ok := conn.(mssql.Streamer)
+	if !ok {
+		return fmt.Errorf("the session to %s cannot hand over results", pod)
 	}
-	for _, b := range Split(script) {
-		for range b.Count {
-			if err := o.exec(ctx, conn, b.Text); err != nil {
-				return err
-			}
-		}
+	if interactive {
+		return o.interact(ctx, stream, pod)
+	}
+	return o.run(ctx, stream, script)
+}
+
+// use changes to the database of -d.
+func (o *Options) use(ctx context.Context, conn mssql.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
+	defer cancel()
+	if err := conn.Exec(ctx, "USE "+tsql.Ident(o.Database)); err != nil {
+		return fmt.Errorf("use the database %s: %w", o.Database, err)
 	}
 	return nil
 }
@@ -145,25 +164,63 @@ func (o *Options) script() (text string, interactive bool, err error) {
 	return string(b), false, nil
 }
 
-func (o *Options) exec(ctx context.Context, conn mssql.Conn, batch string) error {
+// run sends the batches of a script, until one fails.
+func (o *Options) run(ctx context.Context, conn mssql.Streamer, script string) error {
+	w := newWriter(format(o.Output), o.Streams)
+	err := o.batches(ctx, conn, script, w)
+	if cerr := w.Close(); cerr != nil && err == nil {
+		return fmt.Errorf("write the result: %w", cerr)
+	}
+	return err
+}
+
+func (o *Options) batches(ctx context.Context, conn mssql.Streamer, script string, w writer) error {
+	for _, b := range Split(script) {
+		for range b.Count {
+			if err := o.send(ctx, conn, b.Text, w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// send sends one batch. The errors of the server are shown by the writer, in their
+// place; what is returned names the last one.
+func (o *Options) send(ctx context.Context, conn mssql.Streamer, batch string, w writer) error {
+	parent := ctx
 	if o.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
 		defer cancel()
 	}
-	results, err := conn.Query(ctx, batch)
-	for _, r := range results {
-		if werr := write(o.Streams.Out, format(o.Output), r); werr != nil {
-			return fmt.Errorf("write the result: %w", werr)
-		}
+	err := conn.Stream(ctx, batch, w)
+	switch {
+	case err == nil:
+		return nil
+	case parent.Err() != nil:
+		return exit.Errorf(exit.Interrupted, "", "interrupted; what the batch had committed stays")
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return exit.With(exit.Timeout, "it may have been carried out; give it more time with --timeout", err)
 	}
-	if err != nil {
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return exit.With(exit.Timeout, "it may have been carried out; give it more time with --timeout", err)
-		}
-		return err
+	if e := mssql.AsError(err); e.Kind == ag.ErrMsg {
+		return exit.With(exit.Unexpected, "", &batchError{number: e.Number, cause: err})
 	}
-	return nil
+	return err
+}
+
+// batchError ends a run whose errors have been shown.
+type batchError struct {
+	number int32
+	cause  error
+}
+
+func (e *batchError) Error() string { return fmt.Sprintf("the batch failed with Msg %d", e.number) }
+func (e *batchError) Unwrap() error { return e.cause }
+
+func reported(err error) bool {
+	var b *batchError
+	return errors.As(err, &b)
 }
 
 // target finds the pod and the Secret of sa's password.
@@ -230,7 +287,7 @@ func (o *Options) connect(ctx context.Context) (mssql.Conn, string, func(), erro
 	if err != nil {
 		return nil, "", nil, err
 	}
-	dialCtx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	dialCtx, cancel := context.WithTimeout(ctx, loginTimeout)
 	defer cancel()
 	tun, err := tunnel.Open(dialCtx, config, ns, pod, port)
 	if err != nil {
