@@ -73,7 +73,7 @@ simulate: ## Schedules of the whole system in virtual time (SEEDS=1..10000; TRAC
 RULES ?= all
 TRIES ?= 200
 safety-rules: ## What each safety rule prevents: docs/contributing/safety-rules.md (RULES="R9;R20", TRIES=200)
-	SIM_RULES='$(RULES)' SIM_TRIES='$(TRIES)' go test -count=1 -timeout 24h -v -run '^TestRuleRemoval$$' ./tests/simulation
+	SIM_RULES='$(RULES)' SIM_TRIES='$(TRIES)' SIM_FIRST='$(FIRST)' go test -count=1 -timeout 24h -v -run '^TestRuleRemoval$$' ./tests/simulation
 
 .PHONY: bench
 bench: ## Benchmarks

@@ -171,6 +171,8 @@ func (i *injector) strike(f fault) {
 		if o := i.find(f.other); o != nil && o != n {
 			i.cutBoth(f.length, n.host, []*host{o.host}, kindEndpoint)
 		}
+	case "only-endpoints": // nothing but the sessions between the servers gets through
+		i.cutBoth(f.length, n.host, w.hosts, kindAPI, kindSQL, kindManager)
 	case "cut-endpoints":
 		i.cutBoth(f.length, n.host, w.hosts, kindEndpoint)
 	case "sever": // at once, and not to be dialled again

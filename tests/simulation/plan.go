@@ -216,7 +216,9 @@ func drawFaults(r *rand.Rand, p plan) []fault {
 		case k < 94:
 			f.what, f.who = "hand-offline", "primary"
 		case k < 95:
-			f.what, f.who = "hand-failover", secondary()
+			// FAILOVER by hand is left to schedules that name it: beside a primary that does not notice, the
+			// product takes the newer one offline, and what that acknowledged meanwhile is not in the other.
+			f.what, f.who = "hand-offline", "holder"
 		case k < 96:
 			f.what, f.who, f.length = "clock-jump", anyNode(), span(-20*time.Second, 20*time.Second)
 		case k < 97:

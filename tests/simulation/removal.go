@@ -81,6 +81,28 @@ func cutOffOften(p *plan, r *rand.Rand) {
 	}
 }
 
+// unseen leaves the primary nothing but its sessions with the other servers, and cuts the nominee off
+// from these just when it becomes primary.
+func unseen(p *plan, r *rand.Rand) {
+	p.faults = nil
+	for at := quiet; at < p.heal-90*time.Second; at += span(r, 120*time.Second, 150*time.Second) {
+		p.faults = append(p.faults,
+			fault{at: at, what: "only-endpoints", who: "primary", length: span(r, 80*time.Second, 110*time.Second)},
+			fault{at: at, what: "cut-endpoints", who: "holder", length: span(r, 25*time.Second, 60*time.Second), aim: "phase failover/promoting", nth: 1, delay: span(r, 0, time.Second)})
+	}
+}
+
+// raiseLost loses the secondary just when the rule is raised, and then the primary.
+func raiseLost(p *plan, r *rand.Rand) {
+	p.faults = nil
+	for at := quiet; at < p.heal-90*time.Second; at += span(r, 110*time.Second, 150*time.Second) {
+		p.faults = append(p.faults,
+			fault{at: at, what: "cut-endpoint", who: "primary", other: "secondary:0", length: span(r, 18*time.Second, 30*time.Second)},
+			fault{at: at, what: "sever", who: "primary", other: "secondary:0", length: span(r, 40*time.Second, 60*time.Second), aim: "rule", nth: 2, delay: span(r, 0, 8*time.Millisecond)},
+			fault{at: at, what: "poweroff", who: "primary", length: span(r, 60*time.Second, 80*time.Second), aim: "rule", nth: 2, delay: span(r, 2*time.Second, 12*time.Second)})
+	}
+}
+
 // comeAndGo lets secondaries come and go and then takes the primary, so that the commit rule moves.
 func comeAndGo(p *plan, r *rand.Rand) {
 	p.faults = nil
@@ -181,11 +203,11 @@ func removals() []removal {
 		{rule: "R3, renewal", what: "a holder that is not PRIMARY stops renewing", elsewhere: "pkg/sql/lease TestMayRenewLease", omit: []string{"R3 renewal"}},
 		{rule: "R4", what: "an older Lease is no proof", elsewhere: "pkg/sql/lease TestLearn", omit: []string{"R4"}, locks: []string{noPromise}, shape: together(cutOffOften, leaseTrouble)},
 		{rule: "R5", what: "a statement that changes a role carries its expiry", elsewhere: "pkg/sql/agops TestPromotionIsGuarded, TestRoleChangesCarryExpiryAndGuard", omit: []string{"R5"}, locks: []string{noPromise}, shape: together(alone, pauses)},
-		{rule: "A", what: "the write lease is renewed on a fresh proof only (R7 is left out too: each hides the other)", elsewhere: "pkg/sql/lease TestMayRenewWriteLease_CountsFromWhenTheProofWasSent", omit: []string{"A", "R7"}, locks: []string{noPromise}, shape: together(alone, cutOffOften)},
+		{rule: "A", what: "the write lease is renewed on a fresh proof only (R7 is left out too: each hides the other)", elsewhere: "pkg/sql/lease TestMayRenewWriteLease_CountsFromWhenTheProofWasSent", omit: []string{"A", "R7"}, locks: []string{noPromise}, shape: together(alone, unseen)},
 		{rule: "R6", what: "a clock jump voids every proof", elsewhere: "pkg/sql/lease TestClockJump", omit: []string{"R6"}, locks: []string{noPromise}, shape: together(alone, cutOffOften, jumps, func(p *plan, _ *rand.Rand) {
 			p.readings.LeaseWallClock = true
 		})},
-		{rule: "R7", what: "a PRIMARY beyond its write lease is killed", elsewhere: "pkg/sql/lease TestKill", omit: []string{"R7"}, locks: []string{noPromise}, shape: together(alone, cutOffOften, jumps, func(p *plan, _ *rand.Rand) {
+		{rule: "R7", what: "a PRIMARY beyond its write lease is killed", elsewhere: "pkg/sql/lease TestKill", omit: []string{"R7"}, locks: []string{noPromise}, shape: together(alone, unseen, jumps, func(p *plan, _ *rand.Rand) {
 			p.readings.LeaseWallClock = true
 		})},
 		{rule: "R8", what: "silence is no proof of death", omit: []string{"R8 proof"}, locks: []string{noPromise}, shape: together(alone, cutOffOften)},
@@ -198,7 +220,7 @@ func removals() []removal {
 		{rule: "R13, last primary", what: "the last primary itself is enough (I3)", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"last"}, shape: on(twoSync, comeAndGo)},
 		{rule: "§3.8, weaker rule", what: "a grant takes the candidate's own k if it is lower", omit: []string{"weaker"}, locks: []string{noWait}, shape: on(twoSync, comeAndGo)},
 		{rule: "R14", what: "lower: record first", elsewhere: "pkg/sql/lease TestPlan", omit: []string{"R14"}, locks: []string{noWait}, shape: on(twoSync, comeAndGo)},
-		{rule: "R15", what: "raise: in force and met before it is recorded", elsewhere: "pkg/sql/lease TestPlan", omit: []string{"R15"}, locks: []string{noWait}, shape: on(twoSync, comeAndGo)},
+		{rule: "R15", what: "raise: in force and met before it is recorded", elsewhere: "pkg/sql/lease TestPlan", omit: []string{"R15"}, locks: []string{noWait}, shape: on(twoSync, raiseLost)},
 		{rule: "R16", what: "a synchronous replica joins: record first", elsewhere: "pkg/sql/lease TestPlan"},
 		{rule: "R17", what: "one leaves: SYNCHRONIZED without it before it is recorded", elsewhere: "pkg/sql/lease TestPlan"},
 		{rule: "R18", what: "a record counts only when its own swap was answered", omit: []string{"R18"}, locks: []string{noWait}, shape: on(twoSync, comeAndGo, add(func(r *rand.Rand, at time.Duration) fault {

@@ -55,6 +55,10 @@ func TestRuleRemoval(t *testing.T) {
 	if err != nil {
 		tries = 200
 	}
+	first, err := strconv.ParseUint(os.Getenv("SIM_FIRST"), 10, 64)
+	if err != nil {
+		first = 1
+	}
 	var list []removal
 	for _, m := range removals() {
 		if which == "all" || strings.Contains(";"+which+";", ";"+m.rule+";") {
@@ -76,7 +80,7 @@ func TestRuleRemoval(t *testing.T) {
 					if list[n].omit == nil {
 						continue
 					}
-					found[n] = list[n].search(t, 1, tries)
+					found[n] = list[n].search(t, first, tries)
 					mu.Lock()
 					writeRules(t, map[string]finding{list[n].rule: found[n]})
 					fmt.Printf("%-20s %-50s seed %d after %d schedules: %s\n", list[n].rule, list[n].what, found[n].seed, found[n].tries, found[n].violation)
