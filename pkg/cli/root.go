@@ -95,6 +95,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		cmd.PersistentFlags().BoolVar(&s.ASCII, "ascii", s.ASCII, "no signs outside ASCII")
 		before := cmd.PersistentPreRunE
 		cmd.PersistentPreRunE = func(c *cobra.Command, args []string) error {
+			silence(s)
 			switch m := iostreams.ColorMode(color); m {
 			case iostreams.ColorAuto, iostreams.ColorAlways, iostreams.ColorNever:
 				s.Color = m

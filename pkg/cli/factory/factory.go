@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,11 +17,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -83,9 +80,6 @@ func (k *Kube) restConfig() (*rest.Config, error) {
 	if k.config != nil {
 		return k.config, nil
 	}
-	// The libraries' own lines, of a connection that a port-forward has lost for example,
-	// would come between the plugin's. What matters of them is in the errors.
-	klog.SetLogger(logr.Discard())
 	c, err := k.flags.ToRESTConfig()
 	if err != nil {
 		return nil, noCluster(err)
@@ -117,8 +111,6 @@ func (k *Kube) Client() (client.Client, error) {
 	if k.client != nil {
 		return k.client, nil
 	}
-	// Without a logger controller-runtime complains on the terminal after 30 seconds.
-	log.SetLogger(logr.Discard())
 	c, err := k.restConfig()
 	if err != nil {
 		return nil, err

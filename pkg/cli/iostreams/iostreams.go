@@ -27,6 +27,8 @@ type IOStreams struct {
 	ErrOut io.Writer
 
 	StdinTTY, StdoutTTY, StderrTTY bool
+	// Process: they are the process's own.
+	Process bool
 	// Width of the terminal in columns; 0 when the output is not a terminal.
 	Width int
 	// Color mode, and whether the environment forbids it in auto mode (NO_COLOR, TERM=dumb).
@@ -44,6 +46,7 @@ func System() *IOStreams {
 		StdoutTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrTTY: term.IsTerminal(int(os.Stderr.Fd())),
 		Color:     ColorAuto,
+		Process:   true,
 	}
 	_, s.NoColor = os.LookupEnv("NO_COLOR")
 	if os.Getenv("NO_COLOR") == "" {
