@@ -72,7 +72,7 @@ func (s *session) Stream(ctx context.Context, batch string, into Sink) error {
 
 // streamHangUp is how long a person's query may take to be cancelled politely: through
 // a port-forward an answer takes longer than beside the server.
-const streamHangUp = 3 * time.Second
+const streamHangUp = 10 * time.Second
 
 func (s *session) stream(ctx context.Context, batch string, into Sink) error {
 	var messages sqlexp.ReturnMessage
