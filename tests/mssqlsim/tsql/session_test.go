@@ -210,7 +210,7 @@ func TestAProcedureCallReturnsOutputsAndStatus(t *testing.T) {
 		t.Errorf("sp_executesql: %v %v %v", err, q.res.Err(), q.res.Outputs)
 	}
 	q, err = n.exec(s, tsql.Request{Proc: "nosuch"}, time.Minute)
-	if m, ok := q.res.Err().(tsql.Message); err != nil || !ok || m.Number != 2812 {
+	if m := (tsql.Message{}); err != nil || !errors.As(q.res.Err(), &m) || m.Number != 2812 {
 		t.Errorf("unknown procedure: %v %v", err, q.res.Err())
 	}
 }
