@@ -34,6 +34,10 @@ deps:
 demo: deps ## Local cluster, operator and a three-replica availability group on simulated servers
 	@tests/demo/demo.sh up
 
+.PHONY: walkthrough
+walkthrough: deps ## Run every command of docs/walkthrough.md on a local cluster and record its output
+	@tests/demo/walkthrough.sh docs/walkthrough.md
+
 .PHONY: demo-down
 demo-down: ## Remove everything that demo made
 	@tests/demo/demo.sh down
