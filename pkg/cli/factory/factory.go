@@ -157,7 +157,23 @@ func restMapper(c *rest.Config) (meta.RESTMapper, error) {
 			known.Add(k, scope)
 		}
 	}
-	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{known, dynamic}}, nil
+	return presetMapper{RESTMapper: dynamic, known: known}, nil
+}
+
+// presetMapper answers for the known kinds, and leaves all others to the server, whose
+// errors must not be mixed with "no match": a server that does not answer is not one
+// that lacks our kinds.
+type presetMapper struct {
+	meta.RESTMapper
+	known *meta.DefaultRESTMapper
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (m presetMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if got, err := m.known.RESTMapping(gk, versions...); err == nil {
+		return got, nil
+	}
+	return m.RESTMapper.RESTMapping(gk, versions...)
 }
 
 // Scheme knows Kubernetes' kinds, CRDs and ours.
