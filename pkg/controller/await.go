@@ -48,7 +48,7 @@ func awaitAPI(ctx context.Context, cfg *rest.Config, address string, log logr.Lo
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(askAPIEvery):
+		case <-time.After(askAPIEvery): //nolint:forbidigo // before there is anything whose clock could be injected
 		}
 		if _, err := client.ServerVersion(); err == nil {
 			return nil

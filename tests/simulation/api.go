@@ -99,7 +99,7 @@ func ask[T any](ctx context.Context, k *kube, do func(a *apiServer) (T, error)) 
 	})
 	t, _ := v.(T)
 	if err != nil {
-		if _, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // made a line ago
+		if _, ok := err.(apierrors.APIStatus); ok { // made a line ago
 			return t, err
 		}
 		return t, fmt.Errorf("ask the API server: %w", err)

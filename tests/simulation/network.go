@@ -59,8 +59,9 @@ func (w *world) travel(from, to int, k kind) time.Duration {
 		return within(h, 2*time.Millisecond, 9*time.Millisecond)
 	case kindSQL, kindManager, kindOther:
 		return within(h, 250*time.Microsecond, 1500*time.Microsecond)
+	default:
+		return within(h, 200*time.Microsecond, 900*time.Microsecond)
 	}
-	return within(h, 200*time.Microsecond, 900*time.Microsecond)
 }
 
 // reply gives an answer to the caller of call; it is called once, with mu held.

@@ -90,6 +90,7 @@ func resultOf(code exit.Code) string {
 		return ResultRunning
 	case exit.OK:
 		return ResultDone
+	default:
+		return ResultFailed
 	}
-	return ResultFailed
 }

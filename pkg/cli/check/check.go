@@ -121,8 +121,9 @@ func (o *Options) Run(ctx context.Context) error {
 		return nil
 	case exit.Warnings:
 		return exit.Errorf(exit.Warnings, "", "%d warnings, and --strict", r.Warnings)
+	default:
+		return exit.Errorf(exit.Unexpected, "", "%d of %d checks failed", r.Failed, len(r.Rows))
 	}
-	return exit.Errorf(exit.Unexpected, "", "%d of %d checks failed", r.Failed, len(r.Rows))
 }
 
 func (o *Options) checker() (*Checker, error) {

@@ -74,7 +74,7 @@ func ours(path string) bool {
 // works until the new one does.
 func place(path, target, plugin string) error {
 	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
-	defer os.Remove(temp)
+	defer func() { _ = os.Remove(temp) }() // gone already when the rename has worked
 	if runtime.GOOS != "windows" {
 		if err := os.Symlink(target, temp); err != nil {
 			return err
@@ -94,7 +94,7 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
 	if err != nil {
 		return err

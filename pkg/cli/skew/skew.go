@@ -100,7 +100,7 @@ func gate(ctx context.Context, c client.Reader, namespace string, s *iostreams.I
 	defer cancel()
 	found, err := installation.Find(ctx, c)
 	if err != nil {
-		return nil //nolint:nilerr // rights or network are the verb's business
+		return nil // rights or network are the verb's business
 	}
 	for _, i := range found {
 		if !i.Watches(namespace) {

@@ -91,8 +91,9 @@ func phaseWord(phase string) string {
 		return "Failing over"
 	case api.PhaseBlocked:
 		return "Failover blocked"
+	default:
+		return phase
 	}
-	return phase
 }
 
 // verdict stands alone in a chat: mark, name, state, the one reason, writes, safe
@@ -359,8 +360,8 @@ func (t *text) unseen() {
 }
 
 func (t *text) next() {
-	switch api.Phase(t.d.Phase) {
-	case api.PhaseFailingOver, api.PhaseSwitchingOver, api.PhaseBootstrapping, api.PhaseStarting:
+	moving := []api.Phase{api.PhaseFailingOver, api.PhaseSwitchingOver, api.PhaseBootstrapping, api.PhaseStarting}
+	if slices.Contains(moving, api.Phase(t.d.Phase)) {
 		t.line("\nNext  Nothing to do. Follow with: %s status %s -w%s", t.o.Self, t.d.Name, t.o.NS)
 	}
 }

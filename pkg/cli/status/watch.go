@@ -67,8 +67,9 @@ func passing(err error) bool {
 	switch exit.Of(err) {
 	case exit.NotFound, exit.Forbidden, exit.Usage:
 		return false
+	default:
+		return true
 	}
-	return true
 }
 
 // ended by time or by Ctrl-C, which is how a person ends a watch.

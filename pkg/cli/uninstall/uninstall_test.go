@@ -35,7 +35,7 @@ func install(t *testing.T, a *clitest.API, change func(*manifests.Options), edit
 	}
 }
 
-func call(t *testing.T, a *clitest.API, args ...string) (err error, text string) { //nolint:revive // the error is what is looked at first
+func call(t *testing.T, a *clitest.API, args ...string) (err error, text string) {
 	t.Helper()
 	flags := genericclioptions.NewConfigFlags(true)
 	path := a.Kubeconfig(t, t.TempDir(), "default")
