@@ -92,7 +92,7 @@ fuzz: ## Every fuzz target for FUZZ_TIME (20s)
 
 ##@ Code
 .PHONY: generate
-generate: ## Deepcopy, CRDs, deploy/install.yaml and rbac, reference of the commands
+generate: ## Deepcopy, CRDs, deploy/install.yaml, chart and rbac, reference of the commands
 	$(CONTROLLER_GEN) object paths=./api/... crd output:crd:dir=pkg/manifests/crd
 	go run ./pkg/manifests/gen
 	go run ./pkg/cli/docgen/gen
@@ -102,6 +102,16 @@ verify: generate ## Fail when a generated file is not up to date
 	go mod tidy -diff
 	@git diff --exit-code -- api pkg/manifests deploy docs && test -z "$$(git ls-files --others --exclude-standard -- api pkg/manifests deploy docs)" || \
 	  { git ls-files --others --exclude-standard -- api pkg/manifests deploy docs; echo "run make generate and commit the result"; exit 1; }
+
+HELM_VERSION := v3.22.0
+.PHONY: chart-test
+chart-test: $(CACHE)/helm-$(HELM_VERSION) ## The chart as Helm itself renders it, beside what install applies
+	KUBECTL_MSSQL_HELM=$< go test -count=1 -v ./pkg/manifests/chart
+
+$(CACHE)/helm-$(HELM_VERSION):
+	@mkdir -p $(CACHE)
+	GOBIN=$(CACHE)/.gobin go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+	mv $(CACHE)/.gobin/helm $@
 
 .PHONY: golden
 golden: ## Rewrite golden files; read the diff
