@@ -17,25 +17,23 @@ import (
 // helmEnv is the path of a helm program; make chart-test sets it.
 const helmEnv = "KUBECTL_MSSQL_HELM"
 
-// helm runs the program without a cluster and without the user's own settings.
-func helm(t *testing.T, args ...string) (stdout, stderr []byte, err error) {
+// helm runs the program without a cluster and without the user's own settings; values are
+// its input.
+func helm(t *testing.T, values string, args ...string) (stdout, stderr []byte, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), needsHelm(t), args...)
 	home := t.TempDir()
 	cmd.Env = []string{"HOME=" + home, "KUBECONFIG=" + filepath.Join(home, "none"), "PATH=" + os.Getenv("PATH")}
 	var out, errOut bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errOut
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(values), &out, &errOut
 	err = cmd.Run()
 	return out.Bytes(), errOut.Bytes(), err
 }
 
-func file(t *testing.T, name string, text []byte) string {
+// helmTemplate renders the archive as for a cluster of that version.
+func helmTemplate(t *testing.T, archive, namespace, kubernetes, values string) (stdout, stderr []byte, err error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return helm(t, values, "template", "operator", archive, "--namespace", namespace, "--kube-version", kubernetes, "--values", "-")
 }
 
 // packed is the released archive; without a helm program nobody needs it.
@@ -46,7 +44,11 @@ func packed(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return file(t, "chart.tgz", b)
+	path := filepath.Join(t.TempDir(), "chart.tgz")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func needsHelm(t *testing.T) string {
@@ -66,7 +68,7 @@ func TestHelm_RendersTheReleasedChartAsTheTestsDo(t *testing.T) {
 			t.Parallel()
 			o := manifests.Default()
 			c.options(&o)
-			out, errOut, err := helm(t, "template", "operator", archive, "--namespace", o.Namespace, "--values", file(t, "values.yaml", []byte(c.values)))
+			out, errOut, err := helmTemplate(t, archive, o.Namespace, "1.36.0", c.values)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, errOut)
 			}
@@ -92,26 +94,26 @@ func TestHelm_RefusesValuesThatInstallWouldRefuse(t *testing.T) {
 	t.Parallel()
 	archive := packed(t)
 	for values, complaint := range map[string]string{
-		"replica: 3":                     "replica",
-		"replicas: 0":                    "replicas",
-		"replicas: 10":                   "replicas",
-		"replicas: 2.5":                  "replicas",
-		"logLevel: trace":                "logLevel",
-		"image: {pullPolicy: Usually}":   "pullPolicy",
-		`image: {tag: "a b"}`:            "tag",
-		"image: {digest: abc}":           "digest",
-		`image: {repository: ""}`:        "repository",
-		"watchNamespaces: [2024]":        "watchNamespaces",
-		"watchNamespaces: [Sales]":       "watchNamespaces",
-		"imagePullSecrets: [mirror]":     "imagePullSecrets",
-		"networkPolicy: enabled":         "networkPolicy",
-		"tolerations: [dedicated]":       "tolerations",
-		"nodeSelector: {pool: 1}":        "nodeSelector",
-		"tolerations: [{effect: Never}]": "effect",
+		"replica: 3":                     "'replica'",
+		"replicas: 0":                    "'/replicas'",
+		"replicas: 10":                   "'/replicas'",
+		"replicas: 2.5":                  "'/replicas'",
+		"logLevel: trace":                "'/logLevel'",
+		"image: {pullPolicy: Usually}":   "'/image/pullPolicy'",
+		`image: {tag: "a b"}`:            "'/image/tag'",
+		"image: {digest: abc}":           "'/image/digest'",
+		`image: {repository: ""}`:        "'/image/repository'",
+		"watchNamespaces: [2024]":        "'/watchNamespaces/0'",
+		"watchNamespaces: [Sales]":       "'/watchNamespaces/0'",
+		"imagePullSecrets: [mirror]":     "'/imagePullSecrets/0'",
+		"networkPolicy: enabled":         "'/networkPolicy'",
+		"tolerations: [dedicated]":       "'/tolerations/0'",
+		"nodeSelector: {pool: 1}":        "'/nodeSelector/pool'",
+		"tolerations: [{effect: Never}]": "'/tolerations/0/effect'",
 	} {
 		t.Run(values, func(t *testing.T) {
 			t.Parallel()
-			_, errOut, err := helm(t, "template", "operator", archive, "--values", file(t, "values.yaml", []byte(values)))
+			_, errOut, err := helmTemplate(t, archive, manifests.DefaultNamespace, "1.36.0", values)
 			if err == nil || !strings.Contains(string(errOut), complaint) {
 				t.Errorf("%v: %s", err, errOut)
 			}
@@ -119,9 +121,20 @@ func TestHelm_RefusesValuesThatInstallWouldRefuse(t *testing.T) {
 	}
 }
 
+func TestHelm_RefusesAClusterThatCheckRefuses(t *testing.T) {
+	t.Parallel()
+	archive := packed(t)
+	if _, errOut, err := helmTemplate(t, archive, "any", "1.29.9", ""); err == nil || !strings.Contains(string(errOut), "kubeVersion") {
+		t.Errorf("%v: %s", err, errOut)
+	}
+	if _, errOut, err := helmTemplate(t, archive, "any", "1.30.0", ""); err != nil {
+		t.Errorf("%v: %s", err, errOut)
+	}
+}
+
 func TestHelm_LintFindsNothing(t *testing.T) {
 	t.Parallel()
-	out, errOut, err := helm(t, "lint", "--strict", packed(t))
+	out, errOut, err := helm(t, "", "lint", "--strict", packed(t))
 	if err != nil {
 		t.Errorf("%v\n%s%s", err, out, errOut)
 	}
