@@ -73,6 +73,7 @@ run kubectl mssql failover demo --to demo-1 --dry-run
 run kubectl mssql failover demo --to demo-1 --yes
 run kubectl mssql sql demo -d orders -Q "'SELECT @@SERVERNAME AS server, COUNT(*) AS invoices FROM invoice'"
 run kubectl mssql history demo
+run kubectl mssql status demo -w --until healthy --timeout 2m
 
 say "## Hold a replica still"
 run kubectl mssql fence on demo demo-2 --reason "'disk of its node is slow'" --yes
@@ -87,7 +88,7 @@ run kubectl mssql status demo -v
 
 say "## Look behind it"
 run kubectl mssql logs demo --since 2m --tail 12
-run kubectl mssql events demo --tail 12
+run "kubectl mssql events demo | tail -n 12"
 run kubectl mssql report demo -f report.tar.gz
 run "tar tzf report.tar.gz | head -30"
 

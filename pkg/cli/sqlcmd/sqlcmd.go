@@ -73,7 +73,7 @@ that name a password.`,
   %[1]s sql demo -d orders -i schema.sql
 
   # what a program reads
-  %[1]s sql demo -Q "SELECT name, create_date FROM sys.databases" -o json
+  %[1]s sql demo -Q "SELECT DB_NAME() AS db, SYSDATETIME() AS now" -o json
 
   # line by line, with history, until exit
   %[1]s sql demo`, f.Name()),

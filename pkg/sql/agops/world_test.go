@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
@@ -22,6 +23,7 @@ import (
 // statements of pkg/sql/tsql to keep the facts that the setup plans from; the real
 // grammar and behaviour are the simulated server's business, not this one's.
 type world struct {
+	mu      sync.Mutex
 	clock   *clocktesting.FakeClock
 	policy  ag.Policy
 	servers []*server
@@ -236,6 +238,8 @@ func (c conn) Exec(ctx context.Context, batch string) error {
 
 func (c conn) Query(_ context.Context, batch string) ([]mssql.Result, error) {
 	s := c.s
+	s.w.mu.Lock() // several servers are told something at the same time
+	defer s.w.mu.Unlock()
 	switch {
 	case batch == tsql.ServerTime():
 		return []mssql.Result{mssqltest.Table([]string{tsql.ServerTimeColumn}, []any{s.w.clock.Now()})}, nil
