@@ -3,7 +3,7 @@
 set -euo pipefail
 
 packages=(etcd-server containerd runc containernetworking-plugins nftables iproute2 iptables conntrack socat util-linux
-  busybox-static freetds-bin nodejs npm gcc libc6-dev)
+  busybox-static freetds-bin nodejs npm gcc libc6-dev zsh fish bash-completion)
 commands=(etcd containerd runc nft ip iptables conntrack socat nsenter busybox tsql node npm gcc)
 
 if ! command -v go >/dev/null; then
@@ -15,6 +15,13 @@ for c in "${commands[@]}"; do
   PATH="$PATH:/usr/sbin:/sbin" command -v "$c" >/dev/null || missing+=("$c")
 done
 [ -x /usr/lib/cni/bridge ] || missing+=(cni-plugins)
+# Without these shells the tests of their completion are skipped: no reason to stop.
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  for c in zsh fish; do
+    command -v "$c" >/dev/null || missing+=("$c")
+  done
+  [ -e /usr/share/bash-completion/bash_completion ] || missing+=(bash-completion)
+fi
 if [ ${#missing[@]} -eq 0 ]; then
   exit 0
 fi

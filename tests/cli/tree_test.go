@@ -266,3 +266,33 @@ func TestTree_ErrorsOfTheServerAreNeverSuccess(t *testing.T) {
 		}
 	}
 }
+
+func TestTree_WhatIsOfANamespaceIsAskedInTheOneThatWasNamed(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for path, cmd := range verbs(t) {
+		need, _ := rights.Of(cmd)
+		if cmd.Flag("namespace") == nil {
+			continue
+		}
+		args := line(path, cmd, "-n", "other")
+		if f := cmd.Flags().Lookup("dry-run"); f != nil { // what is not answered is not waited for
+			args = append(args, map[bool]string{true: "--dry-run", false: "--dry-run=server"}[f.Value.Type() == "bool"])
+		}
+		_, _, _, a := call(t, args)
+		for _, r := range a.Requests() {
+			if strings.HasPrefix(r.Resource, "selfsubject") || slices.ContainsFunc(need.Rules, func(rule rights.Rule) bool {
+				return rule.Scope == rights.InCluster && rule.Group == r.Group && rule.Resource == r.Resource
+			}) {
+				continue
+			}
+			seen++
+			if r.Namespace != "other" {
+				t.Errorf("%s -n other sent %s", path, r)
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("only %d requests were seen", seen)
+	}
+}
