@@ -4,6 +4,7 @@ package resize
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -278,16 +279,28 @@ func (o *Options) growth(t *change.Trail, g *api.SQLServerAvailabilityGroup) err
 	for _, name := range o.small(g) {
 		small[name] = true
 	}
+	var texts []string
+	waiting := map[string][]string{} // replicas by what their volumes wait for
 	for _, name := range g.ReplicaNames() {
-		s := change.StatusOf(g, name)
-		switch {
-		case !small[name]:
+		s, text := change.StatusOf(g, name), "waits to grow"
+		if !small[name] {
 			t.Done("grown           the volume of %s has %s", name, s.Volume.Capacity)
-		case s != nil && s.Volume != nil && s.Volume.Message != "":
-			t.Step("%s %s", name, s.Volume.Message)
-		default:
-			t.Step("the volume of %s waits to grow", name)
+			continue
 		}
+		if s != nil && s.Volume != nil && s.Volume.Message != "" {
+			text = s.Volume.Message
+		}
+		if waiting[text] == nil {
+			texts = append(texts, text)
+		}
+		waiting[text] = append(waiting[text], name)
+	}
+	// One step for all: what is repeated unchanged is not printed again.
+	for i, text := range texts {
+		texts[i] = strings.Join(waiting[text], ", ") + " " + text
+	}
+	if len(texts) > 0 {
+		t.Step("%s", strings.Join(texts, "; "))
 	}
 	return nil
 }
