@@ -29,6 +29,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	watches map[string]ag.Watch
+	trust   map[string]*trusted
 }
 
 // Options make an engine.
@@ -59,7 +60,7 @@ type Done struct {
 func NewEngine(o Options) *Engine {
 	return &Engine{
 		observer: o.Observer, store: o.Store, executor: o.Executor, setup: o.Setup, clock: o.Clock,
-		identity: o.Identity, progress: o.Progress, omit: o.Omit, started: o.Clock.Now(), watches: map[string]ag.Watch{},
+		identity: o.Identity, progress: o.Progress, omit: o.Omit, started: o.Clock.Now(), watches: map[string]ag.Watch{}, trust: map[string]*trusted{},
 	}
 }
 
@@ -190,6 +191,7 @@ func (e *Engine) stepSetup(ctx context.Context, r *Report) error {
 		return conflict(r, err)
 	}
 	if plan.Step == nil {
+		e.renewTrust(ctx, r)
 		return nil
 	}
 	started := e.clock.Now()
@@ -353,6 +355,7 @@ func (e *Engine) Forget(uid string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.watches, uid)
+	delete(e.trust, uid)
 }
 
 // rearmed answers the request that closes the setup's circuit breaker again.
