@@ -216,9 +216,7 @@ func drawFaults(r *rand.Rand, p plan) []fault {
 		case k < 94:
 			f.what, f.who = "hand-offline", "primary"
 		case k < 95:
-			// FAILOVER by hand is left to schedules that name it: beside a primary that does not notice, the
-			// product takes the newer one offline, and what that acknowledged meanwhile is not in the other.
-			f.what, f.who = "hand-offline", "holder"
+			f.what, f.who = "hand-failover", "secondary:0"
 		case k < 96:
 			f.what, f.who, f.length = "clock-jump", anyNode(), span(-20*time.Second, 20*time.Second)
 		case k < 97:

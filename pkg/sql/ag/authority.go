@@ -28,6 +28,9 @@ type Authority struct {
 	// GivenUp are promotions that were sent and given up: what of them may still be under way
 	// is ended with OFFLINE, and a sequence number above the primary's is explained by them.
 	GivenUp []GivenUp `json:"givenUp,omitempty"`
+	// ByHand are replicas that a person has made PRIMARY beside a holder that did not notice:
+	// what they acknowledged may be nowhere else, so that no election passes over them.
+	ByHand []ByHand `json:"byHand,omitempty"`
 	// LastPrimary is the last confirmed primary; MaybePrimary those in phase promoting since.
 	LastPrimary  string   `json:"lastPrimary,omitempty"`
 	MaybePrimary []string `json:"maybePrimary,omitempty"`
@@ -84,6 +87,15 @@ type Grant struct {
 	// Proven names the proof that this grant has ended, once somebody has had it: a fence
 	// that was proven stays proven.
 	Proven Proof `json:"proven,omitempty"`
+}
+
+// ByHand is a replica that was seen PRIMARY, without the Lease, in a later promotion than the
+// holder's.
+type ByHand struct {
+	Replica string `json:"replica"`
+	// Before is its sequence number before that promotion: where the last primary stopped at
+	// the same number, it has acknowledged nothing that this replica lacks.
+	Before int64 `json:"before,omitempty"`
 }
 
 // GivenUp is a promotion that was sent and given up before it was seen to end. It is
@@ -206,6 +218,7 @@ func (a Authority) Clone() Authority {
 	c.Unfenced = append([]Grant(nil), a.Unfenced...)
 	c.Stale = append([]string(nil), a.Stale...)
 	c.GivenUp = append([]GivenUp(nil), a.GivenUp...)
+	c.ByHand = append([]ByHand(nil), a.ByHand...)
 	c.MaybePrimary = append([]string(nil), a.MaybePrimary...)
 	c.Sequences = append([]ReplicaSequence(nil), a.Sequences...)
 	return c

@@ -153,6 +153,9 @@ func (v *view) plannedRefusal(t *ag.Replica) refusal {
 	if x := v.mayWin(t, true); !x.none() {
 		return x
 	}
+	if x := v.disputed(); !x.none() {
+		return x
+	}
 	return v.notSynchronized(t)
 }
 

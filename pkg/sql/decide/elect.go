@@ -73,6 +73,10 @@ func (v *view) elect(q question) ballot {
 		candidates = b.complete(v, q, answered, last)
 		b.winner = v.best(q, candidates, last)
 	}
+	if x := v.disputed(); !x.none() {
+		b.winner, b.reason, b.rule, b.why = "", ag.ReasonTwoPrimaries, x.rule, x.why
+		return b
+	}
 	b.explain(v, q, len(candidates), highest, w, wx)
 	return b
 }

@@ -215,7 +215,7 @@ func (v *view) promote(d *draft, op *ag.Operation, to *ag.Replica, lastPrimary b
 		return true
 	}
 	next := v.auth.Clone()
-	next.Unfenced = nil
+	next.Unfenced, next.ByHand = nil, nil
 	next.Rule = v.weaker(to)
 	if op.Kind == ag.OperationForced {
 		// What the others hold beyond it is discarded, and what it lacks is lost: none of

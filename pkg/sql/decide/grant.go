@@ -91,7 +91,7 @@ func (v *view) sequences() []ag.ReplicaSequence {
 	out := append([]ag.ReplicaSequence(nil), v.auth.Sequences...)
 	for i := range v.snap.Replicas {
 		r := &v.snap.Replicas[i]
-		if r.Mode == ag.ModeAsynchronous || !reached(r) || !v.identity(r).none() {
+		if r.Mode == ag.ModeAsynchronous || !reached(r) || !v.identity(r).none() || v.beyond(r) {
 			continue
 		}
 		found := false

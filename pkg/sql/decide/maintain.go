@@ -15,6 +15,7 @@ func ruleRecord(v *view, d *draft) bool {
 		return false
 	}
 	next := v.confirmed(p)
+	next.ByHand, next.MaybePrimary = v.stillByHand(p)
 	why := ""
 	note := func(s string) {
 		if why != "" {
@@ -22,7 +23,10 @@ func ruleRecord(v *view, d *draft) bool {
 		}
 		why += s
 	}
-	if v.auth.LastPrimary != next.LastPrimary || len(v.auth.MaybePrimary) > 0 {
+	if len(next.ByHand) != len(v.auth.ByHand) {
+		note("no other has commits of its own")
+	}
+	if v.auth.LastPrimary != next.LastPrimary || len(v.auth.MaybePrimary) > len(next.MaybePrimary) {
 		note(p.Name + " is the last primary")
 	}
 	if next.GroupID == "" && p.Local.GroupID != "" {

@@ -49,6 +49,11 @@ func rulePrimary(v *view, d *draft) bool {
 		v.blockBallot(d, b)
 		return v.forcedByPolicy(d)
 	}
+	if left := v.handMayCome(st, m.HeadlessSince); left > 0 {
+		d.find(v.auth.Holder.Replica, ag.SymptomNone, "%s: a person may be moving the primary", cause)
+		d.wait(left, "a FAILOVER by hand to show")
+		return true
+	}
 	return v.startFailover(d, b, ag.OperationFailover, cause, nil)
 }
 

@@ -8,11 +8,18 @@ import (
 
 // ruleTwoPrimaries: a replica says PRIMARY and does not hold the Lease. Beside a holder
 // that is, or may be, PRIMARY it is taken offline; where it is alone it is followed if
-// the rules allow, else shown. Nothing is discarded.
+// the rules allow, else shown. One of a later promotion than the holder's is a person's
+// choice (byhand.go). Nothing is discarded.
 func ruleTwoPrimaries(v *view, d *draft) bool {
 	strays := v.strays()
-	if len(strays) == 0 || v.knownToOperation(strays) {
+	if len(strays) == 0 {
+		return v.settleByHand(d)
+	}
+	if v.knownToOperation(strays) {
 		return false
+	}
+	if claimed, known := v.chosenByHand(d, strays); known {
+		return claimed
 	}
 	st := v.standing()
 	if len(strays) == 1 && st != holderWriting && v.holderIsOut(st) {
@@ -112,6 +119,7 @@ func (v *view) follow(d *draft, x *ag.Replica) bool {
 	next := v.grant(g)
 	next.Operation = nil
 	next.LastPrimary, next.MaybePrimary, next.Stale = x.Name, nil, less(next.Stale, x.Name)
+	next.ByHand = nil
 	cause := "FAILOVER by hand"
 	if x.Name == v.auth.LastPrimary {
 		cause = "it restarted and came back PRIMARY" // CLUSTER_TYPE = NONE (FG 4.1)
@@ -136,10 +144,13 @@ func (v *view) follow(d *draft, x *ag.Replica) bool {
 
 // followRefusal is R12 and R13 for a replica that is PRIMARY already.
 func (v *view) followRefusal(x *ag.Replica) refusal {
-	if last := v.lastOnOwnVolume(question{}); last != nil && last.Name == x.Name {
+	if last := v.lastOnOwnVolume(question{}); last != nil && last.Name == x.Name && len(v.auth.ByHand) == 0 {
 		return refusal{} // complete by definition
 	}
 	if r := v.answers(x); !r.none() {
+		return r
+	}
+	if r := v.disputed(); !r.none() {
 		return r
 	}
 	if x.Fenced {

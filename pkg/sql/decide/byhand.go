@@ -1,0 +1,214 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+)
+
+// A person's FAILOVER on a synchronised secondary (docs/adr/0018-failover-by-hand.md). The
+// old primary may not notice: it stays PRIMARY and holds the Lease, and commits nothing, as
+// its secondaries follow the other one. What the new one has acknowledged is in no older
+// copy, so that it is never made stale: either it gets the Lease, or nobody is promoted.
+
+// beyond: this replica's number is of another promotion than that of the primary, which
+// writes. Its number before is what tells later whether it was complete.
+func (v *view) beyond(r *ag.Replica) bool {
+	p := v.primary()
+	return p != nil && v.auth.Operation == nil && v.pol.External && r.Name != p.Name && r.Local.Sequence > p.Local.Sequence
+}
+
+// laterPromotion: it says PRIMARY in a promotion above every one known of, on its own
+// recorded volume, and the Lease was never taken from it.
+func (v *view) laterPromotion(x *ag.Replica) bool {
+	if !v.pol.External || !v.auth.Exists || !v.answers(x).none() || v.unfenced(x.Name, "") {
+		return false
+	}
+	h := v.holder()
+	if h == nil || h.Name == x.Name || v.forcedEvidence(x) != "" {
+		return false
+	}
+	number := v.recordedSequence(h.Name)
+	if reached(h) {
+		number = h.Local.Sequence
+	}
+	return x.Local.Sequence>>32 > number>>32
+}
+
+// chosenByHand deals with strays that a person has made PRIMARY; not known when there is
+// none, or the holder is out and ruleTwoPrimaries follows it.
+func (v *view) chosenByHand(d *draft, strays []*ag.Replica) (claimed, known bool) {
+	var x *ag.Replica
+	for _, r := range strays {
+		if _, entered := v.byHand(r.Name); entered || v.laterPromotion(r) {
+			if len(strays) > 1 {
+				d.block(ag.ReasonTwoPrimaries, "", r.Name, "%d replicas say PRIMARY without the Lease, one of them in a later promotion: take the wrong one offline by hand", len(strays))
+				return true, true
+			}
+			x = r
+		}
+	}
+	st := v.standing()
+	if x == nil || v.holderIsOut(st) {
+		return false, false
+	}
+	if _, entered := v.byHand(x.Name); !entered {
+		next := v.auth.Clone()
+		next.ByHand = append(next.ByHand, ag.ByHand{Replica: x.Name, Before: v.recordedSequence(x.Name)})
+		next.MaybePrimary = append(less(next.MaybePrimary, x.Name), x.Name)
+		d.do(ag.Swap{Next: next, Why: x.Name + " was made PRIMARY by hand, in a later promotion than that of " + v.auth.Holder.Replica})
+		d.event(ag.EventWarning, ag.ReasonTwoPrimaries, "%s was made PRIMARY by hand; %s holds the Lease still", x.Name, v.auth.Holder.Replica)
+		d.soon("the holder to be taken offline")
+		return true, true
+	}
+	if op := v.auth.Operation; op != nil {
+		switch op.Phase {
+		case ag.PhaseDemoting:
+			return v.cancel(d, op, x.Name+" was made PRIMARY by hand"), true
+		case ag.PhaseFencing, ag.PhaseAborting:
+			// The election chooses again, and its number is the highest.
+			d.do(ag.TakeOffline{Replica: x.Name, Why: "it was made PRIMARY by hand while another is being promoted", Guard: ag.Guard{PodUID: x.Pod.UID, Role: ag.RolePrimary}})
+			d.soon("%s to be offline", x.Name)
+			return true, true
+		case ag.PhasePromoting, ag.PhasePublishing, ag.PhaseCreating:
+		}
+		return false, true
+	}
+	if st != holderWriting {
+		d.block(ag.ReasonPrimaryNotFollowed, "R9", x.Name, "it was made PRIMARY by hand, and %s, which holds the Lease, %s", v.auth.Holder.Replica, reachText(v.holder()))
+		return false, true
+	}
+	return v.overtake(d, x), true
+}
+
+// handSettles is how long a holder that was taken out of office, alive and by no operation
+// of ours, is not followed by an election: a person's FAILOVER on another replica may be
+// under way there, and its statement does not show until it has taken effect.
+const handSettles = 3 * second
+
+// handMayCome is what is left of it.
+func (v *view) handMayCome(st standing, since time.Time) time.Duration {
+	if st != holderNotPrimary || !v.pol.External || !sameRun(v.holder(), v.auth.Holder) {
+		return 0
+	}
+	return handSettles - elapsed(since, v.now)
+}
+
+// settleByHand: nobody says PRIMARY but the holder. Where it has been overtaken, it gives
+// way all the same: its secondaries are the other's, and what that has acknowledged counts.
+func (v *view) settleByHand(d *draft) bool {
+	if v.auth.Operation != nil || v.standing() != holderWriting {
+		return false
+	}
+	for _, e := range v.auth.ByHand {
+		if x := v.snap.Find(e.Replica); notPrimary(x) && v.beyond(x) {
+			if v.notOvertaken(x, e) == "" {
+				return v.overtake(d, x)
+			}
+			d.find(x.Name, ag.SymptomNone, "it was PRIMARY by hand, and may hold what %s does not: %s", v.auth.Holder.Replica, v.notOvertaken(x, e))
+		}
+	}
+	return false
+}
+
+// overtake takes the holder offline, whose office the person's choice then gets; or the
+// other one, where the holder has gone on without it. Neither becomes stale.
+func (v *view) overtake(d *draft, x *ag.Replica) bool {
+	p := v.holder()
+	e, _ := v.byHand(x.Name)
+	why := v.notOvertaken(x, e)
+	switch {
+	case why == "":
+		v.demote(d, p, x.Name+" was made PRIMARY by hand, and its secondaries follow it")
+		d.event(ag.EventWarning, ag.EventDemoted, "%s was made PRIMARY by hand and is followed: %s is taken offline", x.Name, p.Name)
+		return true
+	case p.Local.Sequence > e.Before:
+		d.block(ag.ReasonTwoPrimaries, "R12", x.Name, "it was made PRIMARY by hand, and %s: it is taken offline, and what it has acknowledged is on it alone", why)
+		d.do(ag.TakeOffline{Replica: x.Name, Why: "it is PRIMARY without the Lease", Guard: ag.Guard{PodUID: x.Pod.UID, Role: ag.RolePrimary}})
+		d.soon("%s to be offline", x.Name)
+		return true
+	}
+	d.block(ag.ReasonTwoPrimaries, "R13", x.Name, "it was made PRIMARY by hand beside %s, which holds the Lease, and is not followed: %s", p.Name, why)
+	d.soon("the secondaries to follow one of them")
+	return true
+}
+
+// notOvertaken is why the holder, which is PRIMARY, does not give way to x, or nothing: it
+// has changed nothing of the configuration since x was in step with it, so that it has
+// acknowledged nothing without x; and so many follow x that it cannot any more (R13).
+func (v *view) notOvertaken(x *ag.Replica, e ag.ByHand) string {
+	p := v.holder()
+	if r := v.answers(x); !r.none() {
+		return r.why
+	}
+	switch {
+	case x.Fenced:
+		return "it is fenced"
+	case runOf(x).Zero():
+		return "its instance manager does not answer"
+	case e.Before == 0 || p.Local.Sequence != e.Before:
+		return fmt.Sprintf("%s has gone on without it (sequence number %d, that of %s was %d)", p.Name, p.Local.Sequence, x.Name, e.Before)
+	}
+	ns := len(v.auth.Rule.Set)
+	need, have := max(min(ns-int(v.auth.Rule.K), ns-1), 1), 0
+	for _, name := range v.auth.Rule.Names() {
+		if r := v.snap.Find(name); name != p.Name && reached(r) && r.Local.Sequence>>32 >= x.Local.Sequence>>32 {
+			have++
+		}
+	}
+	if have < need {
+		return fmt.Sprintf("%d of %d needed synchronous replicas follow it", have, need)
+	}
+	return ""
+}
+
+// disputed is why nobody is elected, or nothing: a replica was PRIMARY by hand beside the
+// last primary, and it is not proven that the one holds all that the other has acknowledged.
+// It is proven where the last primary is no longer PRIMARY and stopped at the number at
+// which the other left it: a synchronous secondary is dropped by a change of the
+// configuration before anything is acknowledged without it.
+func (v *view) disputed() refusal {
+	for _, e := range v.auth.ByHand {
+		x, last := v.snap.Find(e.Replica), v.snap.Find(v.auth.LastPrimary)
+		if e.Replica == v.auth.LastPrimary {
+			continue
+		}
+		switch {
+		case !v.answersOwnVolume(x).none():
+			return refuse("R12", "%s was made PRIMARY by hand, and what it has acknowledged may be on it alone: %s", e.Replica, v.answersOwnVolume(x).why)
+		case v.deadLast() && e.Before >= v.recordedSequence(v.auth.LastPrimary):
+		case !v.answersOwnVolume(last).none():
+			return refuse("R12", "%s was made PRIMARY by hand beside %s, which must answer, as it may have gone on: %s", e.Replica, v.auth.LastPrimary, v.answersOwnVolume(last).why)
+		case !notPrimary(last):
+			return refuse("R12", "%s was made PRIMARY by hand beside %s, which is PRIMARY", e.Replica, v.auth.LastPrimary)
+		case e.Before == 0 || last.Local.Sequence != e.Before:
+			return refuse("R12", "%s was made PRIMARY by hand beside %s, and each may have acknowledged what the other lacks: choose with a failover request that accepts the loss of one", e.Replica, v.auth.LastPrimary)
+		}
+	}
+	return refusal{}
+}
+
+// deadLast: the last primary is the holder, and its run is proven dead.
+func (v *view) deadLast() bool {
+	return v.auth.Holder.Replica == v.auth.LastPrimary && v.dead(v.auth.Holder) != "" && !reached(v.snap.Find(v.auth.LastPrimary))
+}
+
+func (v *view) byHand(name string) (ag.ByHand, bool) {
+	for _, e := range v.auth.ByHand {
+		if e.Replica == name {
+			return e, true
+		}
+	}
+	return ag.ByHand{}, false
+}
+
+// stillByHand are those that have not been seen SYNCHRONIZED under this primary since.
+func (v *view) stillByHand(p *ag.Replica) (entries []ag.ByHand, names []string) {
+	for _, e := range v.auth.ByHand {
+		if r := v.snap.Find(e.Replica); e.Replica != p.Name && (r == nil || !v.caughtUp(r)) {
+			entries, names = append(entries, e), append(names, e.Replica)
+		}
+	}
+	return entries, names
+}
