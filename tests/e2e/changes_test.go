@@ -109,16 +109,21 @@ func changeCases() []changeCase {
 			c.e.plugin(t, 9*time.Minute, "resize", c.group, "-n", namespace, "--memory", memory, "--yes", "--timeout", "8m").must(t, 0)
 			c.renewed(t, memory)
 		}},
+		{name: "other memory and the operator is killed in the middle", moves: true, change: func(t *testing.T, c *changeScene) {
+			memory := c.otherMemory(t)
+			done := c.background("resize", c.group, "-n", namespace, "--memory", memory, "--yes", "--timeout", "8m")
+			c.oneIsNew(t)
+			c.killController(t)
+			done(t).must(t, 0)
+			c.renewed(t, memory)
+		}},
 		{name: "a restart of all", moves: true, change: func(t *testing.T, c *changeScene) {
 			c.e.plugin(t, 9*time.Minute, "restart", c.group, "-n", namespace, "--yes", "--timeout", "8m", "--reason", "a test").must(t, 0)
 			c.renewed(t, "")
 		}},
 		{name: "a restart of all and the operator is killed in the middle", moves: true, change: func(t *testing.T, c *changeScene) {
 			done := c.background("restart", c.group, "-n", namespace, "--yes", "--timeout", "8m")
-			c.e.waitGroup(t, c.group, "one pod is new", 4*time.Minute, func(*api.SQLServerAvailabilityGroup) bool {
-				uid := c.e.podUID(t, c.secondaries[1])
-				return uid != "" && uid != c.pods[c.secondaries[1]]
-			})
+			c.oneIsNew(t)
 			c.killController(t)
 			done(t).must(t, 0)
 			c.renewed(t, "")
@@ -262,6 +267,15 @@ func (c *changeScene) background(args ...string) func(t *testing.T) result {
 		}
 		return result{}
 	}
+}
+
+// oneIsNew waits until the first pod of a rolling change has been replaced.
+func (c *changeScene) oneIsNew(t *testing.T) {
+	t.Helper()
+	c.e.waitGroup(t, c.group, "one pod is new", 4*time.Minute, func(*api.SQLServerAvailabilityGroup) bool {
+		uid := c.e.podUID(t, c.secondaries[1])
+		return uid != "" && uid != c.pods[c.secondaries[1]]
+	})
 }
 
 // largerSize is one GiB more than the volumes have.
