@@ -39,7 +39,7 @@ func seedsOf(text string) ([]uint64, error) {
 
 // The seeds of an ordinary test run. Missing are those that end in a dead end which is known and
 // open (docs/contributing/simulation.md).
-const usualSeeds = "1..180,182..223,225..453,455..500"
+const usualSeeds = "1..180,182..223,225..453,455..464,466..510"
 
 // TestSeeds runs the seeds of SIM_SEEDS, one bubble for each, as many at once as there are cores.
 func TestSeeds(t *testing.T) {
