@@ -23,6 +23,13 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
 )
 
+// TestMain sets the libraries' loggers before any test runs: they are the process's.
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
 // realCluster is a real API server with the released version applied.
 func realCluster(t *testing.T) (client.Client, func(args ...string) result) {
 	t.Helper()
@@ -32,8 +39,6 @@ func realCluster(t *testing.T) (client.Client, func(args ...string) result) {
 		}
 		t.Skip("KUBEBUILDER_ASSETS is not set: no API server. Get one with: export KUBEBUILDER_ASSETS=$(go run ./tests/cluster/cmd/cluster assets)")
 	}
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
 	env := &envtest.Environment{ControlPlaneStopTimeout: 30 * time.Second}
 	t.Cleanup(func() {
 		if err := env.Stop(); err != nil {
