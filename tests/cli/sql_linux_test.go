@@ -116,6 +116,10 @@ func TestSQL_OnATerminalCtrlCCancelsTheQueryAndNotTheSession(t *testing.T) {
 	must(term.await("GO", from))
 	// The query is at the server once the terminal is out of the editor's hands; until
 	// then Ctrl-C would only clear the line, so it is pressed until it is told of.
+	// Nothing on the terminal tells when it is there: an answer within this time would be wrong.
+	if term.shows("(1 row)", from, patience/6) {
+		t.Fatalf("the query did not wait; all: %q", term.text())
+	}
 	for range 10 {
 		must(term.send("\x03"))
 		// Long enough for a busy machine: one that comes late would meet the next statement.
