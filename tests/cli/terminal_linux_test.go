@@ -181,22 +181,3 @@ func TestTerminal_RunsAndAnswers(t *testing.T) {
 		t.Errorf("exit status %d", code)
 	}
 }
-
-// shows tells whether a text comes within a time.
-func (t *terminal) shows(want string, from int, within time.Duration) bool {
-	deadline := time.NewTimer(within)
-	defer deadline.Stop()
-	for {
-		t.mu.Lock()
-		s, next := t.seen.String(), t.changed
-		t.mu.Unlock()
-		if strings.Contains(s[min(from, len(s)):], want) {
-			return true
-		}
-		select {
-		case <-next:
-		case <-deadline.C:
-			return false
-		}
-	}
-}

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang-sql/sqlexp"
+
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/server"
 )
 
@@ -310,6 +312,38 @@ func TestCluster_AnAttentionEndsABlockedCommit(t *testing.T) {
 	var one int
 	if err := conn.QueryRowContext(ctx, "SELECT 1").Scan(&one); err != nil {
 		t.Errorf("the connection is of no use after the attention: %v", err)
+	}
+}
+
+func TestCluster_AMessageWithNowaitIsSentWhileItsBatchRuns(t *testing.T) {
+	t.Parallel()
+	ctx := deadline(t)
+	n := server.StartCluster(t, 1, server.ClusterOptions{}).Nodes[0]
+	for name, raise := range map[string]string{
+		"an information":          "RAISERROR (N'it runs', 0, 1) WITH NOWAIT",
+		"an error":                "RAISERROR (N'it runs', 16, 1) WITH NOWAIT",
+		"with what was before it": "PRINT N'first'; RAISERROR (N'it runs', 0, 1) WITH NOWAIT",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			var messages sqlexp.ReturnMessage
+			rows, err := n.Open(t, nil).QueryContext(ctx, raise+"; WAITFOR DELAY '01:00:00'", &messages)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = rows.Close() }()
+			for { // ends with the deadline of the test when the message is kept back
+				m := fmt.Sprint(messages.Message(ctx))
+				if ctx.Err() != nil {
+					t.Fatal("the message does not come while the batch runs")
+				}
+				if strings.Contains(m, "it runs") {
+					return
+				}
+			}
+		})
 	}
 }
 

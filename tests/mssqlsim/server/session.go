@@ -265,6 +265,9 @@ func (s sink) Message(m tsql.Message) {
 		return
 	}
 	_ = s.out.Message(tds.Message{Number: m.Number, State: m.State, Class: m.Class, Text: m.Text, Proc: m.Procedure, Line: int32(m.Line)})
+	if m.NoWait {
+		_ = s.out.Flush()
+	}
 }
 
 // Done implements tsql.ResultSink.

@@ -26,9 +26,8 @@ type Conn struct {
 	session    Session
 	prepared   preparedSet
 
-	mu        sync.Mutex
-	request   context.CancelCauseFunc // of the running request; nil between requests
-	attention bool                    // the running request was cancelled by the client
+	mu      sync.Mutex
+	request *underway // nil between requests
 }
 
 // SPID is the session number.

@@ -8,10 +8,24 @@ import (
 	"net"
 )
 
+// underway is a request from its arrival to the end of its execution. An attention that
+// arrives in between is meant for it, whether it has begun or not ([MS-TDS] 2.2.1.7, 3.3.5.7).
+type underway struct {
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	attention bool // the client cancelled it; guarded by Conn.mu
+}
+
+// arrival is a message, and for a request what tells it of an attention.
+type arrival struct {
+	message
+	request *underway
+}
+
 // requests runs the connection after login: one goroutine reads, so that an attention
 // reaches a running request; this one executes.
 func (c *Conn) requests(ctx context.Context) error {
-	messages := make(chan message)
+	messages := make(chan arrival)
 	readErr := make(chan error, 1)
 	go func() {
 		defer close(messages)
@@ -40,7 +54,7 @@ func (c *Conn) requests(ctx context.Context) error {
 	}
 }
 
-func (c *Conn) readRequests(ctx context.Context, messages chan<- message) error {
+func (c *Conn) readRequests(ctx context.Context, messages chan<- arrival) error {
 	for {
 		m, err := readMessage(c.stream, c.server.MaxMessage)
 		if err != nil {
@@ -54,23 +68,49 @@ func (c *Conn) readRequests(ctx context.Context, messages chan<- message) error 
 		if m.kind == typeAttention && c.interrupt() {
 			continue
 		}
+		a := arrival{message: m}
+		if m.kind != typeAttention && !m.ignored {
+			a.request = c.arrived(ctx)
+		}
 		select {
-		case messages <- m:
+		case messages <- a:
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// interrupt cancels the running request; false means that none runs.
+// arrived notes a request. One that a client sends before the last was answered waits
+// for that, and the reader with it: there is never an attention for it until then.
+func (c *Conn) arrived(ctx context.Context) *underway {
+	r := &underway{}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.request = r
+	return r
+}
+
+// executed ends what arrived began, and tells whether an attention was meant for it.
+func (c *Conn) executed(r *underway) (attention bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.request == r {
+		c.request = nil
+	}
+	r.cancel(nil)
+	return r.attention
+}
+
+// interrupt cancels the request that is under way; false means that there is none.
 func (c *Conn) interrupt() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.request == nil {
 		return false
 	}
-	c.attention = true
-	c.request(ErrAttention)
+	c.request.attention = true
+	c.request.cancel(ErrAttention)
 	return true
 }
 
@@ -78,12 +118,12 @@ func (c *Conn) endRequest(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.request != nil {
-		c.request(cause)
+		c.request.cancel(cause)
 	}
 }
 
 // handle answers one message. goOn is false when the connection shall end.
-func (c *Conn) handle(ctx context.Context, m message) (goOn bool, err error) {
+func (c *Conn) handle(ctx context.Context, m arrival) (goOn bool, err error) {
 	r := &Response{
 		conn: c,
 		out:  newPacketWriter(c.stream, typeReply, c.spid, c.packetSize),
@@ -103,21 +143,13 @@ func (c *Conn) handle(ctx context.Context, m message) (goOn bool, err error) {
 		r.stateChanges(now)
 		r.buf = appendEnvBytes(r.buf, envReset, nil, nil)
 	}
-	run, err := c.plan(m, r)
+	run, err := c.plan(m.message, r)
 	if err != nil {
+		c.executed(m.request)
 		return false, err
 	}
-
-	requestCtx, cancel := context.WithCancelCause(ctx)
-	c.mu.Lock()
-	c.request, c.attention = cancel, false
-	c.mu.Unlock()
-	run(requestCtx)
-	c.mu.Lock()
-	attention := c.attention
-	c.request = nil
-	c.mu.Unlock()
-	cancel(nil)
+	run(m.request.ctx)
+	attention := c.executed(m.request)
 
 	now := c.session.State()
 	if err := r.finish(now); err != nil {

@@ -17,6 +17,7 @@ type stmtError struct {
 	uncatchable bool
 	// raised by RAISERROR: XACT_ABORT does not apply.
 	raised bool
+	noWait bool // RAISERROR … WITH NOWAIT
 	// before are messages that precede this one on the wire (wrapped failures).
 	before []sqltypes.Error
 }

@@ -126,13 +126,18 @@ func (ex *exec) outerTry() bool {
 
 // message sends one message of the present statement.
 func (ex *exec) message(m sqltypes.Error, line int, proc string) {
+	ex.out.Message(ex.placed(m, line, proc))
+}
+
+// placed is a message with its place: by default that of the present statement.
+func (ex *exec) placed(m sqltypes.Error, line int, proc string) Message {
 	if line == 0 {
 		line = ex.line
 	}
 	if proc == "" {
 		proc = ex.proc
 	}
-	ex.out.Message(Message{Number: m.Number, State: m.State, Class: m.Class, Text: m.Message, Server: ex.s.server, Procedure: proc, Line: line})
+	return Message{Number: m.Number, State: m.State, Class: m.Class, Text: m.Message, Server: ex.s.server, Procedure: proc, Line: line}
 }
 
 // done ends a statement on the wire.
@@ -242,7 +247,9 @@ func (ex *exec) report(se *stmtError) {
 	for _, m := range se.before {
 		ex.message(m, se.line, se.proc)
 	}
-	ex.message(se.m, se.line, se.proc)
+	m := ex.placed(se.m, se.line, se.proc)
+	m.NoWait = se.noWait
+	ex.out.Message(m)
 	ex.out.Done(Done{Failed: true, Command: cmdOther, InProc: ex.depth > 0})
 }
 

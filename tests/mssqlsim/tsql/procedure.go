@@ -585,14 +585,16 @@ func (ex *exec) raiserror(s *raiseStmt) error {
 		})
 	}
 	if class <= 10 {
-		ex.message(m, 0, "")
+		info := ex.placed(m, 0, "")
+		info.NoWait = s.nowait
+		ex.out.Message(info)
 		ex.s.lastError = 0
 		if s.seterr {
 			ex.s.lastError = number
 		}
 		return nil
 	}
-	return &stmtError{m: m, raised: true}
+	return &stmtError{m: m, raised: true, noWait: s.nowait}
 }
 
 // formatMessage fills the %-specifications of RAISERROR and FORMATMESSAGE.

@@ -23,6 +23,8 @@ type Message struct {
 	Server    string
 	Procedure string
 	Line      int
+	// NoWait (RAISERROR … WITH NOWAIT): it is sent at once, with what was kept back before it.
+	NoWait bool
 }
 
 // Error is the message in the client tools' form.
