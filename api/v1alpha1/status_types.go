@@ -258,6 +258,19 @@ type BlockStatus struct {
 	Message string `json:"message"`
 }
 
+// WaitStatus is what the operator waits for before its next step.
+type WaitStatus struct {
+	For string `json:"for"`
+	// Until is when it goes on at the latest by its own clock; empty when that has no fixed time.
+	Until *metav1.Time `json:"until,omitempty"`
+}
+
+// FindingStatus is something seen that explains what is done, or left undone.
+type FindingStatus struct {
+	Replica string `json:"replica,omitempty"`
+	Message string `json:"message"`
+}
+
 // SQLServerAvailabilityGroupStatus is what the controller sees. At rest it is never written.
 type SQLServerAvailabilityGroupStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -276,6 +289,13 @@ type SQLServerAvailabilityGroupStatus struct {
 	// ReadyReplicas as "3/3" and SafeTargets as "2", for printer columns.
 	ReadyReplicas string `json:"readyReplicas,omitempty"`
 	SafeTargets   string `json:"safeTargets,omitempty"`
+	// Elected is the replica that would be promoted if the primary were lost now, or that is
+	// to be promoted; empty when nobody would be.
+	Elected string `json:"elected,omitempty"`
+	// Waiting and Findings say what goes on while the group is not healthy.
+	Waiting *WaitStatus `json:"waiting,omitempty"`
+	// +kubebuilder:validation:MaxItems=16
+	Findings []FindingStatus `json:"findings,omitempty"`
 	// Version of SQL Server on the primary.
 	Version string `json:"version,omitempty"`
 	// +listType=map

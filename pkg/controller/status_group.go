@@ -24,6 +24,9 @@ func groupStatus(f groupFacts, s *v1alpha1.SQLServerAvailabilityGroupStatus) {
 	answerRestart(f.Scope, f.Now, s)
 	setConditions(&s.Conditions, f.Group.Generation, f.Now, groupConditions(f))
 	s.Phase, s.Reason = groupPhase(f, s.Conditions)
+	if f.Report != nil {
+		fillProgress(f, s)
+	}
 }
 
 func fillAuthority(f groupFacts, s *v1alpha1.SQLServerAvailabilityGroupStatus) {
@@ -134,6 +137,11 @@ func groupPhase(f groupFacts, conditions []metav1.Condition) (v1alpha1.Phase, st
 	}
 	if b := condition(v1alpha1.ConditionFailoverBlocked); b.Status == metav1.ConditionTrue {
 		return v1alpha1.PhaseBlocked, b.Message
+	}
+	for _, x := range f.Report.Decision.Findings {
+		if x.Replica == f.holder() && x.Replica != "" {
+			return v1alpha1.PhaseFailingOver, x.Replica + ": " + x.Message
+		}
 	}
 	return v1alpha1.PhaseFailingOver, why
 }

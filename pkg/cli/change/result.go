@@ -42,8 +42,9 @@ type Result struct {
 	Order []string `json:"order"`
 	// Steps seen, oldest first.
 	Steps []Step `json:"steps"`
-	// Replicas, for a dry run of a move.
+	// Replicas, for a dry run of a move; UnderWay what goes on meanwhile, null when nothing does.
 	Replicas []Candidate `json:"replicas"`
+	UnderWay *UnderWay   `json:"underWay"`
 	// Request that was, or would be, sent; null where none is.
 	Request any `json:"request"`
 }
@@ -60,6 +61,20 @@ type Candidate struct {
 	Role    string `json:"role"`
 	Ready   bool   `json:"ready"`
 	Refusal string `json:"refusal"`
+}
+
+// UnderWay is what the operator is doing, or waits for.
+type UnderWay struct {
+	// Kind, Phase, From and Target of the role change; empty while none has begun.
+	Kind   string `json:"kind"`
+	Phase  string `json:"phase"`
+	From   string `json:"from"`
+	Target string `json:"target"`
+	// WaitsFor what, and until when by the operator's clock; null when that has no fixed end.
+	WaitsFor string     `json:"waitsFor"`
+	Until    *time.Time `json:"until"`
+	// Findings explain it.
+	Findings []string `json:"findings"`
 }
 
 func (r *Result) fill(c *Call) {

@@ -99,12 +99,7 @@ func candidates(g *api.SQLServerAvailabilityGroup) []change.Candidate {
 func (o *Options) dryRun(ctx context.Context, r *change.Result) error {
 	g := o.Group
 	r.Replicas, r.Result = candidates(g), change.ResultDryRun
-	for _, c := range r.Replicas {
-		if c.Ready && (o.To == "" || o.To == c.Name) {
-			r.To = c.Name
-			break
-		}
-	}
+	r.To, r.UnderWay = o.choice(r.Replicas), underWay(g)
 	q, err := o.request(ctx)
 	if err != nil {
 		return err
@@ -118,6 +113,9 @@ func (o *Options) dryRun(ctx context.Context, r *change.Result) error {
 				what = "refused  " + c.Refusal
 			}
 			fmt.Fprintf(o.Streams.Out, "  %-15s  %-10s  %s\n", c.Name, orDash(c.Role), what)
+		}
+		for _, l := range underWayLines(r.UnderWay, o.Factory.Clock().Now()) {
+			fmt.Fprintf(o.Streams.Out, "%s\n", l)
 		}
 		if change.DryRun(o.DryRun) == change.DryRunClient {
 			fmt.Fprintf(o.Streams.Out, "would send: %s\n", q.String())
@@ -140,6 +138,9 @@ func (o *Options) dryRun(ctx context.Context, r *change.Result) error {
 	}
 	if o.Output.Text() {
 		what := "would promote " + r.To
+		if op := change.Operation(g); op != nil && o.To == "" {
+			what = "the order would have to wait: " + r.To + " is being promoted"
+		}
 		if o.maxLoss != 0 {
 			what = "would force " + o.To + ", and ask for the group's name first"
 		}

@@ -94,6 +94,7 @@ func Build(in Input) Document {
 	d.databases(in)
 	d.seeding(in)
 	d.automatic(in)
+	d.progress(in)
 	d.refusals(in)
 	d.problems(in)
 	d.advice(in)

@@ -13,7 +13,7 @@ func TestTheReferenceNamesEveryKeyOfTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{Document{}, ReplicaRow{}, Operation{}, Lease{}, Unseen{}} {
+	for _, v := range []any{Document{}, ReplicaRow{}, Operation{}, Lease{}, Waiting{}, Finding{}, Unseen{}} {
 		typ := reflect.TypeOf(v)
 		for i := range typ.NumField() {
 			key, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")

@@ -40,10 +40,15 @@ type Document struct {
 	Replicas          []ReplicaRow `json:"replicas"`
 	Primary           string       `json:"primary"`
 	// LastPrimary is the newest confirmed one, also while there is none.
-	LastPrimary       string      `json:"lastPrimary"`
-	PrimarySince      *time.Time  `json:"primarySince"`
-	PrimaryBy         string      `json:"primaryBy"`
-	SafeTargets       int         `json:"safeTargets"`
+	LastPrimary  string     `json:"lastPrimary"`
+	PrimarySince *time.Time `json:"primarySince"`
+	PrimaryBy    string     `json:"primaryBy"`
+	SafeTargets  int        `json:"safeTargets"`
+	// Elected would be promoted if the primary were lost now, or is being promoted.
+	Elected string `json:"elected"`
+	// Waiting and Findings say what goes on; null and empty while nothing is amiss.
+	Waiting           *Waiting    `json:"waiting"`
+	Findings          []Finding   `json:"findings"`
 	AutomaticFailover string      `json:"automaticFailover"`
 	CommitsWaitFor    *int32      `json:"commitsWaitFor"`
 	Sequence          int64       `json:"sequence"`
@@ -140,6 +145,23 @@ type Operation struct {
 type Step struct {
 	After float64 `json:"afterSeconds"`
 	What  string  `json:"what"`
+}
+
+// Waiting is what the operator waits for before its next step.
+type Waiting struct {
+	For string `json:"for"`
+	// Until by the operator's clock, LeftSeconds by it and this machine's; null when the wait has no fixed end.
+	Until       *time.Time `json:"until"`
+	LeftSeconds *float64   `json:"leftSeconds"`
+}
+
+// Finding is something that the operator has seen and that explains what it does, or leaves undone.
+type Finding struct {
+	Replica string `json:"replica"`
+	// Rule that it rests on, and its code; empty when it names none.
+	Rule    string `json:"rule"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
 }
 
 // Lease is the record of who may write.
@@ -276,7 +298,7 @@ func newDocument() Document {
 	return Document{
 		APIVersion: output.APIVersion, Kind: KindGroup,
 		Replicas: []ReplicaRow{}, Seeding: []Seeding{}, Databases: []Database{}, Refusals: []Refusal{}, Advice: []Advice{},
-		Problems: []Problem{}, Conditions: []Condition{}, Errors: []Unseen{},
+		Findings: []Finding{}, Problems: []Problem{}, Conditions: []Condition{}, Errors: []Unseen{},
 		Settings: map[string]string{},
 	}
 }

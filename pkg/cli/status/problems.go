@@ -177,10 +177,7 @@ func (d *Document) refusals(in Input) {
 		if named[r.Name] || r.Mode == "config" || r.Role == "PRIMARY" {
 			continue
 		}
-		rule, message, ok := strings.Cut(r.Refusal, ": ")
-		if !ok || !strings.HasPrefix(rule, "R") {
-			rule, message = "", r.Refusal
-		}
+		rule, message := ruleOf(r.Refusal)
 		if r.Refusal == "" && r.IfPromoted != "no loss" {
 			continue
 		}

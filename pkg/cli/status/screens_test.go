@@ -129,7 +129,7 @@ func edit(in Input, reporter, replica string, change func(*managerapi.Copy)) {
 
 func screens() map[string]Input {
 	return map[string]Input{
-		"healthy": healthyScreen(), "failing-over": failingOverScreen(), "suspecting": suspectingScreen(), "blocked": blockedScreen(),
+		"healthy": healthyScreen(), "failing-over": failingOverScreen(), "suspecting": suspectingScreen(), "fencing": fencingScreen(), "blocked": blockedScreen(),
 		"seeding": seedingScreen(), "fenced": fencedScreen(), "new": newScreen(), "async": asyncScreen(),
 		"operator-down": operatorDownScreen(), "all-down": allDownScreen(), "few-rights": fewRightsScreen(), "one-unreachable": oneUnreachableScreen(),
 	}
@@ -176,13 +176,27 @@ func failingOverScreen() Input {
 func suspectingScreen() Input {
 	in := failingOverScreen()
 	st := &in.Group.Status
-	st.Reason = "sales-0 does not renew its Lease: 2 of 3 signs"
+	st.Reason = "primary sales-0 does not answer (timeout)"
+	st.Elected, st.Waiting = "sales-1", &api.WaitStatus{For: "the suspicion against sales-0", Until: new(ago(-12 * time.Second))}
+	st.Findings = []api.FindingStatus{{Replica: "sales-0", Message: "it does not answer (timeout) and its Lease is not renewed: suspected since 08:15:27"}}
 	st.ReplicaStatuses[1].Role, st.ReplicaStatuses[1].State = "SECONDARY", "synchronized"
 	st.ReplicaStatuses[2].FailoverReady, st.ReplicaStatuses[2].FailoverRefusal = false, "R12: sales-1 would win"
 	in.Lease.Authority.Operation = nil
 	in.Lease.Authority.Holder = ag.Run{Replica: "sales-0", PodUID: "u"}
 	r := report("sales-1", false)
 	in.Reports["sales-1"] = r
+	return in
+}
+
+// fencingScreen: the move waits until the old primary can no longer write.
+func fencingScreen() Input {
+	in := failingOverScreen()
+	st := &in.Group.Status
+	in.Lease.Authority.Operation.Phase = ag.PhaseFencing
+	in.Lease.Authority.Operation.Cause = "sales-0: it does not answer (timeout) and its Lease is not renewed"
+	in.Lease.Authority.Operation.Steps = []ag.Step{{At: before(18 * time.Second), What: "sales-1 nominated"}}
+	st.Elected, st.Waiting = "sales-1", &api.WaitStatus{For: "the write lease of sales-0 to end", Until: new(ago(-3 * time.Second))}
+	st.Findings = []api.FindingStatus{{Replica: "sales-0", Message: "R9: sales-0 lost the Lease and is not fenced yet: the full wait of 24s is not over"}}
 	return in
 }
 
@@ -560,7 +574,7 @@ func TestExitCode_TellsWritesDownFromDegraded(t *testing.T) {
 	t.Parallel()
 	cases := screens()
 	for name, want := range map[string]int{
-		"healthy": 0, "failing-over": 9, "suspecting": 9, "blocked": 9, "seeding": 8, "fenced": 8, "new": 9, "operator-down": 8, "all-down": 9, "few-rights": 0,
+		"healthy": 0, "failing-over": 9, "suspecting": 9, "fencing": 9, "blocked": 9, "seeding": 8, "fenced": 8, "new": 9, "operator-down": 8, "all-down": 9, "few-rights": 0,
 	} {
 		if got := Build(cases[name]).ExitCode; got != want {
 			t.Errorf("%s: exit code %d, want %d", name, got, want)

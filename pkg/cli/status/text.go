@@ -38,6 +38,9 @@ func WriteText(w io.Writer, s *iostreams.IOStreams, d Document, o TextOptions) e
 	if d.Operation == nil && api.Phase(d.Phase) != api.PhaseBlocked {
 		t.summary()
 	}
+	if d.Operation == nil {
+		t.goesOn()
+	}
 	t.refusals()
 	t.replicas()
 	t.databases()
@@ -237,6 +240,9 @@ func (t *text) summary() {
 	t.row("Automatic failover", "%s", t.automatic())
 	t.fences()
 	t.endpoints()
+	if api.Phase(d.Phase) == api.PhaseFailingOver {
+		return // what goes on needs the room
+	}
 	versions := "SQL Server " + dash(d.ServerVersion)
 	if d.Operator != nil && d.Operator.Version != "" {
 		versions += " · operator " + d.Operator.Version

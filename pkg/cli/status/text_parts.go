@@ -51,6 +51,7 @@ func (t *text) operation() {
 		t.line("  %s %6s  %s", t.paint(iostreams.StyleGreen, "✔"), fmt.Sprintf("+%.0fs", s.After), s.What)
 	}
 	t.line("  %s %6s  %s", t.paint(iostreams.StyleBold, "▸"), "", t.paint(iostreams.StyleBold, op.Now))
+	t.goesOn()
 	for _, n := range op.Next {
 		t.line("  %s %6s  %s", t.paint(iostreams.StyleDim, "·"), "", t.paint(iostreams.StyleDim, n))
 	}

@@ -162,6 +162,11 @@ func (x *oneScreen) fingerprint() string {
 		l.Renewed = nil
 		d.Lease = &l
 	}
+	if d.Waiting != nil {
+		w := *d.Waiting
+		w.LeftSeconds = nil
+		d.Waiting = &w
+	}
 	if d.Operation != nil {
 		op := *d.Operation
 		op.Now = withoutNumbers(op.Now)
