@@ -23,6 +23,9 @@ type Decision struct {
 type Wait struct {
 	Until time.Time `json:"until"`
 	For   string    `json:"for"`
+	// Left is set where the exact end matters: from the beginning of this pass. A pass that
+	// begins at that moment sees that it is over, one that begins earlier does not.
+	Left time.Duration `json:"-"`
 }
 
 // Finding is something seen that explains the decision.

@@ -152,7 +152,7 @@ func (e *Engine) Step(ctx context.Context, key ag.Key) (Report, error) {
 		r.Next = soon
 	}
 	if hurried(r) {
-		r.Next = brisk
+		r.Next = pace(r.Decision.Wait, e.clock.Since(e.started)-began)
 	}
 	switch {
 	case r.Conflict:
@@ -167,6 +167,19 @@ func (e *Engine) Step(ctx context.Context, key ag.Key) (Report, error) {
 func hurried(r Report) bool {
 	op := r.Authority.Operation
 	return op != nil && op.Phase != ag.PhaseCreating && len(r.Decision.Blocks) == 0
+}
+
+// pace is the pause before the next pass of a hurried operation, after one that took so
+// long: short, but when the wait ends before a pass like this one would have ended, until
+// that very moment.
+func pace(w *ag.Wait, took time.Duration) time.Duration {
+	if w == nil || w.Left <= 0 {
+		return brisk
+	}
+	if left := w.Left - took; left > 0 && left < brisk+took {
+		return left
+	}
+	return brisk
 }
 
 // quiet: the pass has neither cut a connection nor failed, and nobody suspects the

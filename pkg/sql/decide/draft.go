@@ -87,6 +87,15 @@ func (d *draft) wait(in time.Duration, format string, args ...any) {
 	}
 }
 
+// due asks to be called again as soon as that time has passed since this pass began:
+// nobody can write meanwhile, and a pass that begins a moment earlier is one for nothing.
+func (d *draft) due(in time.Duration, format string, args ...any) {
+	d.wait(in, format, args...)
+	if w := d.d.Wait; w.For == fmt.Sprintf(format, args...) {
+		w.Left = in
+	}
+}
+
 // soon asks to be called again at the next beat.
 func (d *draft) soon(format string, args ...any) { d.wait(time.Second, format, args...) }
 

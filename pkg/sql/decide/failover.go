@@ -110,7 +110,7 @@ func (v *view) awaitFence(d *draft, fences []fence) bool {
 	name := orText(f.grant.Run.Replica, "an unknown holder")
 	if f.left > 0 {
 		d.find(f.grant.Run.Replica, ag.SymptomNone, "R9: %s lost the Lease and is not fenced yet: %s", name, f.why)
-		d.wait(f.left, "the write lease of %s to end", name)
+		d.due(f.left, "the write lease of %s to end", name)
 		return true
 	}
 	d.block(ag.ReasonOldPrimaryNotFenced, "R9", f.grant.Run.Replica, "%s lost the Lease and is not fenced: %s", name, f.why)

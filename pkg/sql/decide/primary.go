@@ -110,7 +110,7 @@ func (v *view) silent(d *draft) (string, bool) {
 	}
 	if left > 0 {
 		d.find(name, ag.SymptomUnreachable, "%s and its Lease is not renewed: suspected since %s", reachText(v.holder()), clockTime(f.Since))
-		d.wait(min(left, strikeRenewals*v.tm.Renew), "the suspicion against %s", name)
+		d.wait(left, "the suspicion against %s", name)
 		if fresh {
 			d.event(ag.EventWarning, ag.EventSuspected, "%s: %s and its Lease is not renewed", name, f.Evidence)
 		}
@@ -119,7 +119,7 @@ func (v *view) silent(d *draft) (string, bool) {
 	if by := v.failsafeWitness(); by != "" {
 		if hold := v.pol.FailsafeHold - elapsed(f.Since, v.now); hold > 0 {
 			d.block(ag.ReasonPrimaryCutOff, "", name, "it is cut off from the API server, and %s has just agreed that it goes on: failover after %s, or on request", by, v.pol.FailsafeHold)
-			d.wait(min(hold, strikeRenewals*v.tm.Renew), "%s to come back", name)
+			d.wait(hold, "%s to come back", name)
 			return "", false
 		}
 	}
