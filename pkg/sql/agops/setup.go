@@ -20,6 +20,8 @@ type Setup struct {
 	Clock   clock.PassiveClock
 	// Random fills passwords that nobody needs to know; crypto/rand outside tests.
 	Random func([]byte) error
+	// Omit leaves rules out: empty but in proofs that a rule is needed.
+	Omit ag.Omit
 }
 
 // SetupReport says what is missing.
@@ -112,6 +114,7 @@ type SetupPlan struct {
 type draftPlan struct {
 	report SetupReport
 	steps  []SetupStep
+	omit   ag.Omit
 }
 
 func (d *draftPlan) wait(format string, args ...any) {
@@ -124,7 +127,7 @@ func (d *draftPlan) block(reason, replica, format string, args ...any) {
 
 // Plan chooses the next step. It is pure.
 func (s *Setup) Plan(p ag.Policy, m ag.Memory, snap ag.Snapshot, auth ag.Authority, now time.Time) SetupPlan {
-	d := &draftPlan{}
+	d := &draftPlan{omit: s.Omit}
 	switch {
 	case p.Paused:
 		d.wait("the group is paused")

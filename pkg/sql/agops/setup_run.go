@@ -140,7 +140,7 @@ func (s *Setup) changeMember(ctx context.Context, store Store, r *Report, step S
 		return SetupResult{}, err
 	}
 	result := SetupResult{}
-	if step.mode == ag.ModeSynchronous {
+	if step.mode == ag.ModeSynchronous && !s.Omit.Has("R16") {
 		made, err := s.enter(ctx, store, r, step, false)
 		if err != nil {
 			return result, err

@@ -34,7 +34,7 @@ func (v *view) publishable() string {
 	}
 	// One that carries it keeps it while a database is in trouble: readiness, not the
 	// label, takes it out of the Service.
-	if !online(p) && p.Pod.RoleLabel != ag.RolePrimary {
+	if !online(p) && p.Pod.RoleLabel != ag.RolePrimary && !v.knobs.without("online first") {
 		return ""
 	}
 	return p.Name

@@ -63,7 +63,7 @@ func (v *view) notResumed(p, r *ag.Replica, db ag.Database) string {
 	case suspendedByUser:
 		return "a person has suspended it: resume it when that is no longer wanted"
 	case suspendedByPartner, "":
-		if !v.lossless(p, r) {
+		if !v.lossless(p, r) && !v.knobs.without("I4") {
 			return "resume it when nothing on it is needed any more, RESUME discards what the primary does not have"
 		}
 	}
