@@ -25,6 +25,7 @@ type checker struct {
 	watched    bool
 	forcing    map[string]bool // replicas that a person forces now: losses are asked for
 	excused    int
+	closely    closely
 }
 
 func (k *checker) violation(format string, args ...any) {
@@ -71,6 +72,7 @@ func (k *checker) promoted(s *server) {
 			example = max(example, v)
 			if k.forcing[s.node.name] {
 				delete(k.acked, v)
+				k.forcedAway(v)
 			}
 		}
 	}
@@ -146,6 +148,7 @@ func (k *checker) lookForWritable() {
 func (k *checker) done() {
 	if !k.finished {
 		k.finished = true
+		k.copiesKept()
 		close(k.c.stopped)
 	}
 }

@@ -149,6 +149,7 @@ func (c *cluster) labelled() {
 		}
 	}
 	c.w.fact("labels", "primary %v", primaries)
+	c.published(primaries)
 	if len(primaries) > 1 {
 		c.violation("labels: %s carry the primary's label at once", strings.Join(primaries, " and "))
 	}

@@ -100,12 +100,14 @@ func (c *conn) serve(login engine.LoginRequest, back reply) {
 		s.w.mu.Unlock()
 		j.results = &tsql.Results{}
 		what := s.announce(j.request.SQL)
+		watched := s.watch(c.from, j.request.SQL)
 		if s.node.c.omit.Has("R5") { // the expiry is one that never comes
 			j.request.SQL = strings.ReplaceAll(j.request.SQL, "IF SYSUTCDATETIME() >= '20", "IF SYSUTCDATETIME() >= '80")
 		}
 		err := session.Run(ctx, j.request, j.results)
 		cancel()
 		s.w.mu.Lock()
+		watched()
 		if what == "alter" {
 			s.node.c.faults.trigger("altered")
 		}

@@ -45,7 +45,7 @@ func (c *cluster) engine(p *proc, identity string) *agops.Engine {
 		Observer: observe.Observer{Cluster: state.Cluster{Reader: cached}, Servers: pooled{link}, Managers: link, Clock: rc},
 		Store:    state.Store{Reader: cached, Client: cached},
 		Executor: agops.SQLExecutor{Servers: link, Managers: link, Kube: state.Kube{Client: cached}, Clock: rc},
-		Setup: &agops.Setup{Servers: link, Clock: rc, Random: func(b []byte) error {
+		Setup: &agops.Setup{Servers: link, Clock: rc, Omit: c.omit, Random: func(b []byte) error {
 			for i := range b {
 				seed = mix(seed)
 				var x [8]byte

@@ -43,7 +43,8 @@ type node struct {
 	crashes    int  // in a row, for the kubelet's back-off
 
 	volumes  int
-	promoted int // order of its newest promotion, 0 never
+	promoted int  // order of its newest promotion, 0 never
+	labelled bool // its pod carries the primary's label
 }
 
 func (n *node) sqlStation() int     { return 10 + n.index }

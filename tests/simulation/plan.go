@@ -23,6 +23,7 @@ type plan struct {
 	faults    []fault
 	kept      []int    // places of the faults in the seed's whole schedule, when it was shortened
 	without   []string // rules that are switched off
+	closely   bool     // statements and labels are looked at one by one: closely.go
 	// gap is the longest pause of acknowledgements that a single fault may cause (I5); 0 is not looked at.
 	gap time.Duration
 	// heal is when the faults end, end when the run ends, limit when it must be writable (I3).

@@ -51,13 +51,6 @@ func on(n int, more ...func(*plan, *rand.Rand)) func(*plan, *rand.Rand) {
 	}
 }
 
-// Topologies by their place.
-const (
-	threeSync = iota
-	twoSync
-	withWitness
-)
-
 // cutOffOften cuts the primary from the control plane again and again, while its sessions come and go.
 func cutOffOften(p *plan, r *rand.Rand) {
 	p.faults = nil
@@ -182,9 +175,6 @@ const (
 
 // removals in the order of the page.
 func removals() []removal {
-	leaseTrouble := add(func(r *rand.Rand, at time.Duration) fault {
-		return fault{at: at, what: []string{"lease-delete", "lease-restore"}[r.IntN(2)]}
-	}, 60*time.Second)
 	jumps := add(func(r *rand.Rand, at time.Duration) fault {
 		return fault{at: at, what: "clock-jump", who: "primary", length: span(r, -60*time.Second, -2*time.Second)}
 	}, 40*time.Second)
@@ -200,29 +190,27 @@ func removals() []removal {
 		{rule: "R3", what: "a run that restarts has no authority", elsewhere: "pkg/sql/lease TestRestart_HasNoAuthority", omit: []string{"R3"}, locks: []string{noPromise}, shape: together(alone, cutOffOften, add(func(r *rand.Rand, at time.Duration) fault {
 			return fault{at: at, what: "kill", who: "holder"}
 		}, 50*time.Second))},
-		{rule: "R3, renewal", what: "a holder that is not PRIMARY stops renewing", elsewhere: "pkg/sql/lease TestMayRenewLease", omit: []string{"R3 renewal"}},
-		{rule: "R4", what: "an older Lease is no proof", elsewhere: "pkg/sql/lease TestLearn", omit: []string{"R4"}, locks: []string{noPromise}, shape: together(cutOffOften, leaseTrouble)},
-		{rule: "R5", what: "a statement that changes a role carries its expiry", elsewhere: "pkg/sql/agops TestPromotionIsGuarded, TestRoleChangesCarryExpiryAndGuard", omit: []string{"R5"}, locks: []string{noPromise}, shape: together(alone, pauses)},
-		{rule: "A", what: "the write lease is renewed on a fresh proof only (R7 is left out too: each hides the other)", elsewhere: "pkg/sql/lease TestMayRenewWriteLease_CountsFromWhenTheProofWasSent", omit: []string{"A", "R7"}, locks: []string{noPromise}, shape: together(alone, unseen)},
+		{rule: "R3, renewal", what: "a holder that is not PRIMARY stops renewing", elsewhere: "pkg/sql/lease TestMayRenewLease", omit: []string{"R3 renewal"}, shape: among(renewsOn, threeSync, fiveSync, fourSync)},
+		{rule: "R4", what: "an older Lease is no proof", elsewhere: "pkg/sql/lease TestLearn", omit: []string{"R4"}, shape: among(olderLease, twoSync)},
+		{rule: "R5", what: "a statement that changes a role carries its expiry", elsewhere: "pkg/sql/agops TestPromotionIsGuarded, TestRoleChangesCarryExpiryAndGuard", omit: []string{"R5"}, locks: []string{noPromise}, shape: among(lateFailover, threeSync, fourSync, fiveSync)},
+		{rule: "A", what: "the write lease is renewed on a fresh proof only", elsewhere: "pkg/sql/lease TestMayRenewWriteLease_CountsFromWhenTheProofWasSent", omit: []string{"A"}, locks: []string{noPromise}, shape: among(outOfSight, threeSync, fourSync, fiveSync, withWitness)},
 		{rule: "R6", what: "a clock jump voids every proof", elsewhere: "pkg/sql/lease TestClockJump", omit: []string{"R6"}, locks: []string{noPromise}, shape: together(alone, cutOffOften, jumps, func(p *plan, _ *rand.Rand) {
 			p.readings.LeaseWallClock = true
 		})},
-		{rule: "R7", what: "a PRIMARY beyond its write lease is killed", elsewhere: "pkg/sql/lease TestKill", omit: []string{"R7"}, locks: []string{noPromise}, shape: together(alone, unseen, jumps, func(p *plan, _ *rand.Rand) {
-			p.readings.LeaseWallClock = true
-		})},
+		{rule: "R7", what: "a PRIMARY beyond its write lease is killed", elsewhere: "pkg/sql/lease TestKill", omit: []string{"R7"}, locks: []string{noPromise}, shape: among(byPolls, threeSync, fourSync, fiveSync, withWitness)},
 		{rule: "R8", what: "silence is no proof of death", omit: []string{"R8 proof"}, locks: []string{noPromise}, shape: together(alone, cutOffOften)},
 		{rule: "R9", what: "the full wait", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{noWait}, locks: []string{noPromise}, shape: together(alone, cutOffOften)},
 		{rule: "R10", what: "the election is run again after the fence", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"R10"}, locks: []string{noPromise}, shape: on(threeSync, cutOffOften)},
 		{rule: "R11", what: "followers stop following first", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{noPromise}, locks: []string{noWait}, shape: together(alone, cutOffOften)},
-		{rule: "R12, highest number", what: "the highest sequence number wins", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"max"}, locks: []string{noWait}},
-		{rule: "R12, stale", what: "an orphaned promotion does not count", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"stale"}, locks: []string{noWait}},
+		{rule: "R12, highest number", what: "the highest sequence number wins", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"max"}, locks: []string{noWait}, shape: among(longerTail, fiveSync)},
+		{rule: "R12, stale", what: "an orphaned promotion does not count", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"stale"}, locks: []string{noWait}, shape: among(orphanReturns, fiveSync)},
 		{rule: "R13", what: "enough answers", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"R13"}, locks: []string{noWait}, shape: on(twoSync, comeAndGo)},
 		{rule: "R13, last primary", what: "the last primary itself is enough (I3)", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"last"}, shape: on(twoSync, comeAndGo)},
-		{rule: "§3.8, weaker rule", what: "a grant takes the candidate's own k if it is lower", omit: []string{"weaker"}, locks: []string{noWait}, shape: on(twoSync, comeAndGo)},
+		{rule: "§3.8, weaker rule", what: "a grant takes the candidate's own k if it is lower", omit: []string{"weaker"}, locks: []string{noWait}, shape: among(lowTarget, twoSync)},
 		{rule: "R14", what: "lower: record first", elsewhere: "pkg/sql/lease TestPlan", omit: []string{"R14"}, locks: []string{noWait}, shape: on(twoSync, comeAndGo)},
 		{rule: "R15", what: "raise: in force and met before it is recorded", elsewhere: "pkg/sql/lease TestPlan", omit: []string{"R15"}, locks: []string{noWait}, shape: on(twoSync, raiseLost)},
-		{rule: "R16", what: "a synchronous replica joins: record first", elsewhere: "pkg/sql/lease TestPlan"},
-		{rule: "R17", what: "one leaves: SYNCHRONIZED without it before it is recorded", elsewhere: "pkg/sql/lease TestPlan"},
+		{rule: "R16", what: "a synchronous replica joins: record first", elsewhere: "pkg/sql/lease TestPlan", omit: []string{"R16"}, locks: []string{noWait}, shape: among(joins, twoSyncAndAsync)},
+		{rule: "R17", what: "one leaves: SYNCHRONIZED without it before it is recorded", elsewhere: "pkg/sql/lease TestPlan", omit: []string{"R17"}, locks: []string{noWait}, shape: among(leaves, threeSync)},
 		{rule: "R18", what: "a record counts only when its own swap was answered", omit: []string{"R18"}, locks: []string{noWait}, shape: on(twoSync, comeAndGo, add(func(r *rand.Rand, at time.Duration) fault {
 			return fault{at: at, what: []string{"api-chaos", "api-away"}[r.IntN(2)], length: span(r, 20*time.Second, 60*time.Second)}
 		}, 50*time.Second))},
@@ -231,8 +219,12 @@ func removals() []removal {
 		}, 40*time.Second))},
 		{rule: "R20", what: "both are compared after OFFLINE", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"R20"}, locks: []string{noWait}, shape: movesUnderFire},
 		{rule: "R21", what: "an abort is a failover away from the target", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"R21"}, locks: []string{noWait}, shape: movesUnderFire},
-		{rule: "R22", what: "managers are sealed before a promotion", elsewhere: "pkg/sql/lease TestSeal, TestAnswerFailsafe", omit: []string{"R22"}, locks: []string{noPromise}, shape: on(withWitness, alone, cutOffOften)},
-		{rule: "§3.9, labels", what: "the old primary's label goes first", omit: []string{"old label first"}},
+		{rule: "R22", what: "managers are sealed before a promotion", elsewhere: "pkg/sql/lease TestSeal, TestAnswerFailsafe", omit: []string{"R22"}, locks: []string{noPromise}, shape: among(onFailsafe, threeSync, fourSync, fiveSync)},
+		{rule: "§3.9, labels", what: "the old primary's label goes first", omit: []string{"old label first"}, shape: among(answerLost, threeSync, twoSync, withWitness, fourSync, fiveSync)},
+		{rule: "§3.9, ONLINE", what: "a primary is published when its databases are ONLINE", omit: []string{"online first"}, shape: among(slowRecovery, threeSync, twoSync, fourSync, fiveSync)},
+		{rule: "§7, seeding", what: "no SET ROLE where a database is being seeded", omit: []string{"seeding"}, shape: among(reseeds, threeSync, fourSync, fiveSync)},
+		{rule: "§7, caps", what: "the way back is walked at a measured pace, and ends", omit: []string{"caps"}, shape: among(cutForLong, threeSync, twoSync, fourSync, fiveSync)},
+		{rule: "I4", what: "no copy is discarded that may hold what no other has", omit: []string{"I4"}, shape: among(forced, twoSync)},
 	}
 }
 

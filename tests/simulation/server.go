@@ -19,10 +19,12 @@ type server struct {
 	role   string // as its error log tells: PRIMARY, SECONDARY, RESOLVING
 	listen bool
 	wake   time.Time
-	done   map[engine.WaitID]error
-	waits  map[engine.WaitID]chan error
-	conns  map[engine.SessionID]*conn
-	links  map[engine.LinkID]*link
+	// reseating: SET (ROLE = SECONDARY) is being run, by the product.
+	reseating bool
+	done      map[engine.WaitID]error
+	waits     map[engine.WaitID]chan error
+	conns     map[engine.SessionID]*conn
+	links     map[engine.LinkID]*link
 }
 
 // startServer opens the node's volume; mu is held.
@@ -135,6 +137,9 @@ func (s *server) arm() {
 
 // readLog follows the role from the error log (message 19406).
 func (s *server) readLog(l engine.LogLine) {
+	if l.Number == 19494 { // a seeding has failed, and will be retried
+		s.seedingFailed()
+	}
 	if l.Number != 19406 && l.Number != 0 {
 		return
 	}
