@@ -87,7 +87,20 @@ func (f groupFacts) writable() (writability, string) {
 			return notWritable, "database " + d.Name + " on primary " + holder + " is " + string(d.State)
 		}
 	}
+	if why := f.acknowledgesNothing(); why != "" {
+		return notWritable, holder + " is primary and acknowledges nothing: " + why
+	}
 	return writable, holder + " is primary"
+}
+
+// acknowledgesNothing is why commits wait on a primary that is up, "" when none waits for long.
+func (f groupFacts) acknowledgesNothing() string {
+	for _, b := range f.Report.Decision.Blocks {
+		if b.Reason == ag.ReasonCommitPending && b.Replica == f.holder() {
+			return b.Message
+		}
+	}
+	return ""
 }
 
 func roleText(r ag.Role) string {

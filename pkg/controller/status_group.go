@@ -38,7 +38,9 @@ func fillAuthority(f groupFacts, s *v1alpha1.SQLServerAvailabilityGroupStatus) {
 			s.Version = v
 		}
 	case notWritable:
-		s.PrimaryReplica = ""
+		if f.acknowledgesNothing() == "" {
+			s.PrimaryReplica = ""
+		}
 	case unknownWhetherWritable:
 		// One look that failed says nothing: the primary stays what it was.
 	}

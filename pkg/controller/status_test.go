@@ -89,6 +89,9 @@ func TestThePhaseIsOneWordForWhatIsSeen(t *testing.T) {
 			f.Report.Snapshot.Replicas[0].Local.Role = ag.RoleResolving
 			f.Report.Decision.Blocks = []ag.Block{{Reason: v1alpha1.ReasonNotEnoughAnswers, Rule: "R13", Message: "1 of 2 answers"}}
 		}, v1alpha1.PhaseBlocked, "1 of 2 answers (R13)"},
+		"the primary is up and its commits wait for ever": {func(f *groupFacts) {
+			f.Report.Decision.Blocks = []ag.Block{{Reason: ag.ReasonCommitPending, Replica: "shop-0", Message: "nothing is acknowledged until enough of shop-1 follow it again"}}
+		}, v1alpha1.PhaseBlocked, "nothing is acknowledged until"},
 		"a planned move": {func(f *groupFacts) {
 			f.Report.Authority.Operation = &ag.Operation{Kind: ag.OperationSwitchover, Phase: ag.PhaseDemoting, Target: "shop-1"}
 		}, v1alpha1.PhaseSwitchingOver, "switchover to shop-1: demoting"},

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
@@ -60,6 +61,11 @@ func (d *draft) block(reason string, rule ag.Rule, replica, format string, args 
 		}
 	}
 	d.d.Blocks = append(d.d.Blocks, b)
+}
+
+// blocked tells whether there is a block for this reason.
+func (d *draft) blocked(reason string) bool {
+	return slices.ContainsFunc(d.d.Blocks, func(b ag.Block) bool { return b.Reason == reason })
 }
 
 func (d *draft) find(replica string, s ag.Symptom, format string, args ...any) {

@@ -123,7 +123,7 @@ func ruleEndpoints(v *view, d *draft) bool {
 // ruleMemory keeps what the status shows of blocks, and clears what has passed.
 func ruleMemory(v *view, d *draft) bool {
 	m := &d.d.Memory
-	writing := v.primary() != nil
+	writing := v.primary() != nil && !d.blocked(ag.ReasonCommitPending)
 	var blocks []ag.Block
 	if !writing {
 		for _, b := range d.d.Blocks {
