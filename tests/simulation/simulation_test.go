@@ -58,6 +58,7 @@ func TestSeeds(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	o := passwords(t)
 	tracing := os.Getenv("SIM_TRACE") != ""
+	digests := os.Getenv("SIM_DIGESTS") != ""
 	shrinking := os.Getenv("SIM_SHRINK") != ""
 	keep, err := keptFaults(os.Getenv("SIM_KEEP"))
 	if err != nil {
@@ -88,6 +89,9 @@ func TestSeeds(t *testing.T) {
 					promotions += r.promotions
 					if tracing {
 						fmt.Print(r.text())
+					}
+					if digests { // to compare schedules before and after a change that must not alter them
+						fmt.Printf("seed %d: digest %016x, %d commits, %d promotions\n", r.seed, r.digest, r.commits, r.promotions)
 					}
 					if r.failed() {
 						failed++
