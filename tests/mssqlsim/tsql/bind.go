@@ -93,6 +93,9 @@ type binder struct {
 	depth int
 	// viewDepth bounds views in views.
 	viewDepth int
+	// impure is set by what may differ between two runs over the same rows of system views:
+	// functions that ask for something else, variables, and all other tables.
+	impure bool
 }
 
 func equalName(a, b string) bool { return sqltypes.EqualText(a, b) }
@@ -435,6 +438,7 @@ func coerce(v value, t sqltypes.Type) (value, error) {
 
 // variable binds @x or @@x.
 func (b *binder) variable(x *varExpr) (bexpr, error) {
+	b.impure = true
 	if strings.HasPrefix(x.name, "@@") {
 		return b.global(x)
 	}

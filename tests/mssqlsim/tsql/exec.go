@@ -54,6 +54,9 @@ type exec struct {
 	// collect gathers the rows of INSERT … EXEC.
 	collect *collector
 
+	// reads is set while a SELECT runs: what it has read of system views.
+	reads *memo
+
 	in  *engine.Instance // set inside do
 	now time.Time        // server wall clock of the statement
 	hst time.Time        // host time of the present do
@@ -485,17 +488,13 @@ func (ex *exec) selectStatement(s *selectStmt) error {
 	var rows []engine.Row
 	n := int64(0)
 	if err := ex.do(func() error {
-		var err error
-		if bq, err = ex.bindCached(s.q); err != nil {
+		p, err := ex.planOf(s.q)
+		if err != nil {
 			return err
 		}
-		return bq.each(&frame{ex: ex}, func(r engine.Row) error {
-			n++
-			if r != nil {
-				rows = append(rows, r)
-			}
-			return nil
-		})
+		bq = p.q
+		rows, n, err = ex.answer(p)
+		return err
 	}); err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ type builtin struct {
 	typ   func(args []bexpr) sqltypes.Type
 	// strict functions are NULL when an argument is NULL.
 	strict bool
+	// stable functions depend on nothing but their arguments as long as the instance runs.
+	stable bool
 	eval   func(f *frame, a []value) (value, error)
 }
 
@@ -67,6 +69,7 @@ func (b *binder) call(sc *scope, x *funcExpr) (bexpr, error) {
 	if len(x.args) < fn.min || len(x.args) > fn.max {
 		return bexpr{}, errArgs(x, fn.min, fn.max)
 	}
+	b.impure = b.impure || !fn.stable
 	args, err := b.exprs(sc, x.args)
 	if err != nil {
 		return bexpr{}, err

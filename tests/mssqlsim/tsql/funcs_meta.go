@@ -342,7 +342,7 @@ func (s *Session) random64() uint64 {
 }
 
 func serverFuncs(m map[string]builtin) {
-	m["serverproperty"] = builtin{min: 1, max: 1, fixed: sqltypes.TVariant, strict: true, eval: func(f *frame, a []value) (value, error) {
+	m["serverproperty"] = builtin{min: 1, max: 1, fixed: sqltypes.TVariant, strict: true, stable: true, eval: func(f *frame, a []value) (value, error) {
 		switch v := f.ex.in.Property(str(a[0])).(type) {
 		case string:
 			return sqltypes.NewNVarChar(v).AsVariant(), nil

@@ -21,6 +21,9 @@ type plan struct {
 	e    bexpr
 	deps []dep
 	db   engine.DatabaseID
+	// pure is set when the result depends on nothing but the rows of system views.
+	pure bool
+	memo
 }
 
 // maxPlans bounds the plans of a session; when it is reached, all are dropped.
@@ -44,7 +47,7 @@ func (ex *exec) planFor(key any, bind func(b *binder, p *plan) error) (*plan, er
 	if err := bind(b, p); err != nil {
 		return nil, err
 	}
-	p.deps = b.deps
+	p.deps, p.pure = b.deps, !b.impure
 	if len(ex.s.plans) >= maxPlans || ex.s.plans == nil {
 		ex.s.plans = make(map[any]*plan, 16)
 	}
@@ -95,12 +98,17 @@ func (ex *exec) current(p *plan) (bool, error) {
 	return true, nil
 }
 
-// bindCached binds a query, or takes the session's plan of it. It runs inside do.
-func (ex *exec) bindCached(q *query) (*boundQuery, error) {
-	p, err := ex.planFor(q, func(b *binder, p *plan) (err error) {
+// planOf binds a query, or takes the session's plan of it. It runs inside do.
+func (ex *exec) planOf(q *query) (*plan, error) {
+	return ex.planFor(q, func(b *binder, p *plan) (err error) {
 		p.q, err = b.query(nil, q, nil)
 		return err
 	})
+}
+
+// bindCached is the query of planOf.
+func (ex *exec) bindCached(q *query) (*boundQuery, error) {
+	p, err := ex.planOf(q)
 	if err != nil {
 		return nil, err
 	}

@@ -163,6 +163,7 @@ func (b *binder) tableName(sc *scope, t *tableName) (*fromNode, error) {
 
 // scanOf makes the reader of a table or system view.
 func (b *binder) scanOf(r *resolved, src *source) func(f *frame) ([]engine.Row, error) {
+	b.impure = b.impure || r.view == nil
 	switch {
 	case r.mem != nil:
 		name := strings.ToLower(r.mem.def.Name)
@@ -179,7 +180,7 @@ func (b *binder) scanOf(r *resolved, src *source) func(f *frame) ([]engine.Row, 
 		return func(*frame) ([]engine.Row, error) { return mem.snapshot(), nil }
 	case r.view != nil:
 		view, db := r.view, r.db
-		return func(f *frame) ([]engine.Row, error) { return view.rows(f.ex, db, src.used) }
+		return func(f *frame) ([]engine.Row, error) { return f.ex.viewRows(view, db, src.used) }
 	}
 	db, id := r.db, r.table.ID
 	return func(f *frame) ([]engine.Row, error) {
@@ -209,6 +210,7 @@ func (b *binder) tableVariable(sc *scope, t *tableVar) (*fromNode, error) {
 		alias = t.name
 	}
 	name := t.name
+	b.impure = true
 	b.deps = append(b.deps, dep{variable: name, table: &resolved{mem: v.table}})
 	return sc.addSource(&source{alias: alias, cols: tableColumns(v.table.def)}, func(f *frame) ([]engine.Row, error) {
 		if v := f.ex.vars.get(name); v != nil && v.table != nil {
@@ -348,6 +350,7 @@ func (b *binder) tableFunction(sc *scope, t *tableFunc) (*fromNode, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.impure = true
 	fn, ok := tableFunctions(strings.ToLower(t.obj.schema), name)
 	if !ok {
 		return nil, errBind(t.obj.line, 208, 16, 1, "Invalid object name '%s'.", t.obj.String())

@@ -2,6 +2,7 @@ package tsql
 
 import (
 	"hash/fnv"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,8 +14,10 @@ import (
 type sysView struct {
 	schema, name string
 	columns      []Column
-	// rows reads the view; only the columns that used marks must be filled.
-	rows func(ex *exec, db engine.DatabaseID, used []bool) ([]engine.Row, error)
+	// read appends the view's rows to cells, one after the other, and tells how many columns each
+	// has and how many rows there are. Columns that used does not mark are NULL, those behind the
+	// last one that it marks are left out.
+	read func(ex *exec, db engine.DatabaseID, used []bool, cells []value) (all []value, width, count int, err error)
 	// home is the database that holds the view; 0 is every database.
 	home engine.DatabaseID
 }
@@ -55,28 +58,26 @@ func view[T any](schema, name string, fetch func(ex *exec, db engine.DatabaseID)
 			have = append(have, c)
 			v.columns = append(v.columns, Column{Name: c.name, Type: c.typ, Nullable: c.null})
 		}
-		v.rows = func(ex *exec, db engine.DatabaseID, used []bool) ([]engine.Row, error) {
+		v.read = func(ex *exec, db engine.DatabaseID, used []bool, cells []value) ([]value, int, int, error) {
 			l, err := fetch(ex, db)
 			if err != nil {
-				return nil, err
+				return cells, 0, 0, err
 			}
-			// columns behind the last one that is used are left out of the rows
 			n := len(have)
 			for used != nil && n > 1 && !used[n-1] {
 				n--
 			}
-			rows := make([]engine.Row, len(l))
-			all := make([]value, len(l)*n)
+			cells = slices.Grow(cells, len(l)*n)
 			for i := range l {
-				r := all[i*n : (i+1)*n : (i+1)*n]
 				for j := range n {
 					if used == nil || used[j] {
-						r[j] = have[j].get(&l[i])
+						cells = append(cells, have[j].get(&l[i]))
+					} else {
+						cells = append(cells, value{})
 					}
 				}
-				rows[i] = r
 			}
-			return rows, nil
+			return cells, n, len(l), nil
 		}
 		return v
 	}

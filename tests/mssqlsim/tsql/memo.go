@@ -1,0 +1,132 @@
+package tsql
+
+import (
+	"slices"
+
+	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
+)
+
+// memo is the newest run of a plan: what it has read of system views, in order, and its answer.
+// A query over system views alone that finds the same rows again has the same answer; monitoring
+// asks the same of a quiet server all the time.
+type memo struct {
+	reads []viewRead
+	count int // of reads in use; the others keep their memory for the next run
+	known bool
+	rows  []engine.Row
+	n     int64
+}
+
+// viewRead is what was read of one view. Other views of the same run see the same instant.
+type viewRead struct {
+	view  *sysView
+	db    engine.DatabaseID
+	used  []bool
+	cells []value // rows lie in it, one after the other
+	spare []value
+	rows  []engine.Row
+}
+
+// answer runs the query of a plan: its rows, and their number, which those that only set variables
+// have too. The rows must not be changed. It runs inside do.
+func (ex *exec) answer(p *plan) ([]engine.Row, int64, error) {
+	m := &p.memo
+	ex.reads = m
+	defer func() { ex.reads = nil }()
+	pure := p.pure && p.q.into == nil && !p.q.assigns
+	if pure && m.known {
+		same, err := m.same(ex)
+		if err != nil {
+			return nil, 0, err
+		}
+		if same {
+			return m.rows, m.n, nil
+		}
+	} else {
+		m.count = 0
+	}
+	m.known = false
+	var rows []engine.Row
+	n := int64(0)
+	if err := p.q.each(&frame{ex: ex}, func(r engine.Row) error {
+		n++
+		if r != nil {
+			rows = append(rows, r)
+		}
+		return nil
+	}); err != nil {
+		return nil, 0, err
+	}
+	if pure {
+		m.rows, m.n, m.known = rows, n, true
+	}
+	return rows, n, nil
+}
+
+// same tells whether all that the last run read is as it was. The query would read the same views
+// in the same order up to the first one that differs, so an error here is the query's own; what
+// has been read is kept for the run that follows.
+func (m *memo) same(ex *exec) (bool, error) {
+	last := m.count
+	for i := range m.reads[:last] {
+		r := &m.reads[i]
+		m.count = i
+		cells, width, count, err := r.view.read(ex, r.db, r.used, r.spare[:0])
+		if err != nil {
+			r.spare = cells
+			m.known = false
+			return false, err
+		}
+		m.count = i + 1
+		if count == len(r.rows) && slices.Equal(cells, r.cells) {
+			r.spare = cells
+			continue
+		}
+		r.cells, r.spare = cells, r.cells
+		r.slice(width, count)
+		return false, nil
+	}
+	return true, nil
+}
+
+// slice makes the rows of the cells.
+func (r *viewRead) slice(width, count int) {
+	r.rows = r.rows[:0]
+	for i := range count {
+		r.rows = append(r.rows, r.cells[i*width:(i+1)*width:(i+1)*width])
+	}
+}
+
+// viewRows reads a system view, once in each run of a SELECT: what it shows does not change while
+// the instance is held. The rows must not be changed, and are valid until the run ends.
+func (ex *exec) viewRows(v *sysView, db engine.DatabaseID, used []bool) ([]engine.Row, error) {
+	m := ex.reads
+	if m == nil {
+		r := viewRead{}
+		cells, width, count, err := v.read(ex, db, used, nil)
+		if err != nil {
+			return nil, err
+		}
+		r.cells = cells
+		r.slice(width, count)
+		return r.rows, nil
+	}
+	for i := range m.reads[:m.count] {
+		if r := &m.reads[i]; r.view == v && r.db == db && &r.used[0] == &used[0] {
+			return r.rows, nil
+		}
+	}
+	if m.count == len(m.reads) {
+		m.reads = append(m.reads, viewRead{})
+	}
+	r := &m.reads[m.count]
+	cells, width, count, err := v.read(ex, db, used, r.cells[:0])
+	r.cells = cells
+	if err != nil {
+		return nil, err
+	}
+	r.view, r.db, r.used = v, db, used
+	r.slice(width, count)
+	m.count++
+	return r.rows, nil
+}
