@@ -56,6 +56,7 @@ func (in *Instance) AvailabilityReplicas(now time.Time, id SessionID) []Availabi
 	url := func(u string) Opt[string] { return Opt[string]{V: u, OK: u != ""} }
 	var l []AvailabilityReplicaRow
 	for _, g := range in.groups {
+		l = slices.Grow(l, len(g.st.Config.Replicas))
 		if !in.maySeeGroup(s, g.id()) {
 			continue
 		}
@@ -200,6 +201,7 @@ func (in *Instance) ReplicaStates(now time.Time, id SessionID) ([]ReplicaStateRo
 	}
 	var l []ReplicaStateRow
 	for _, g := range in.groups {
+		l = slices.Grow(l, len(g.st.Config.Replicas))
 		for i := range g.st.Config.Replicas {
 			r := &g.st.Config.Replicas[i]
 			if r.ID == g.st.Replica {
@@ -325,6 +327,7 @@ func (in *Instance) DatabaseReplicaStates(now time.Time, id SessionID) ([]Databa
 	}
 	var l []DatabaseReplicaStateRow
 	for _, g := range in.groups {
+		l = slices.Grow(l, len(g.members)*(1+len(g.peers)))
 		for _, m := range g.members {
 			if m.db != nil {
 				l = append(l, m.localRow())
@@ -420,6 +423,7 @@ func (in *Instance) DatabaseClusterStates(now time.Time, id SessionID) ([]Databa
 	}
 	var l []DatabaseClusterStateRow
 	for _, g := range in.groups {
+		l = slices.Grow(l, len(g.st.Config.Replicas)*len(g.members))
 		for i := range g.st.Config.Replicas {
 			r := &g.st.Config.Replicas[i]
 			if r.Availability == ConfigurationOnly {

@@ -17,7 +17,7 @@ func (in *Instance) Databases(now time.Time, id SessionID) []DatabaseRow {
 	all := in.can(s, "VIEW ANY DATABASE")
 	models := [...]string{"", "FULL", "BULK_LOGGED", "SIMPLE"}
 	access := [...]string{"MULTI_USER", "SINGLE_USER", "RESTRICTED_USER"}
-	var l []DatabaseRow
+	l := make([]DatabaseRow, 0, len(in.dbs))
 	for _, d := range in.dbs {
 		if !all && d.state.ID > TempDBID && !slices.Equal(d.state.Owner, s.sid()) {
 			continue
@@ -63,7 +63,7 @@ func (in *Instance) RecoveryStatus(now time.Time, id SessionID) []RecoveryStatus
 	if !in.can(in.session(id), "VIEW ANY DEFINITION") {
 		return nil
 	}
-	var l []RecoveryStatusRow
+	l := make([]RecoveryStatusRow, 0, len(in.dbs))
 	for _, d := range in.dbs {
 		fork, first := d.recoveryFork()
 		l = append(l, RecoveryStatusRow{DatabaseID: d.state.ID, DatabaseGUID: d.state.GUID, FamilyGUID: d.state.Family, RecoveryForkGUID: fork,

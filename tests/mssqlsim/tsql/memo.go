@@ -11,20 +11,24 @@ import (
 // asks the same of a quiet server all the time.
 type memo struct {
 	reads []viewRead
-	count int // of reads in use; the others keep their memory for the next run
+	count int // of reads of this run; those behind are of earlier ones, and keep their memory
 	known bool
 	rows  []engine.Row
 	n     int64
+	// metadata is the version that catalog views show now, if metadataOK.
+	metadata   engine.Metadata
+	metadataOK bool
 }
 
 // viewRead is what was read of one view. Other views of the same run see the same instant.
 type viewRead struct {
-	view  *sysView
-	db    engine.DatabaseID
-	used  []bool
-	cells []value // rows lie in it, one after the other
-	spare []value
-	rows  []engine.Row
+	view     *sysView
+	db       engine.DatabaseID
+	used     []bool
+	metadata engine.Metadata // at that time
+	cells    []value         // rows lie in it, one after the other
+	spare    []value
+	rows     []engine.Row
 }
 
 // answer runs the query of a plan: its rows, and their number, which those that only set variables
@@ -33,6 +37,7 @@ func (ex *exec) answer(p *plan) ([]engine.Row, int64, error) {
 	m := &p.memo
 	ex.reads = m
 	defer func() { ex.reads = nil }()
+	m.metadata, m.metadataOK = ex.in.Metadata(ex.hst, ex.s.id)
 	pure := p.pure && p.q.into == nil && !p.q.assigns
 	if pure && m.known {
 		same, err := m.same(ex)
@@ -67,26 +72,32 @@ func (ex *exec) answer(p *plan) ([]engine.Row, int64, error) {
 // in the same order up to the first one that differs, so an error here is the query's own; what
 // has been read is kept for the run that follows.
 func (m *memo) same(ex *exec) (bool, error) {
-	last := m.count
-	for i := range m.reads[:last] {
+	for i := range m.reads[:m.count] {
 		r := &m.reads[i]
-		m.count = i
+		if m.current(r) {
+			continue
+		}
 		cells, width, count, err := r.view.read(ex, r.db, r.used, r.spare[:0])
+		r.spare = cells
 		if err != nil {
-			r.spare = cells
 			m.known = false
 			return false, err
 		}
-		m.count = i + 1
+		r.metadata = m.metadata
 		if count == len(r.rows) && slices.Equal(cells, r.cells) {
-			r.spare = cells
 			continue
 		}
 		r.cells, r.spare = cells, r.cells
 		r.slice(width, count)
+		m.count = i + 1
 		return false, nil
 	}
 	return true, nil
+}
+
+// current tells that a view need not be read again.
+func (m *memo) current(r *viewRead) bool {
+	return r.view.catalog && m.metadataOK && r.metadata == m.metadata
 }
 
 // slice makes the rows of the cells.
@@ -102,31 +113,32 @@ func (r *viewRead) slice(width, count int) {
 func (ex *exec) viewRows(v *sysView, db engine.DatabaseID, used []bool) ([]engine.Row, error) {
 	m := ex.reads
 	if m == nil {
-		r := viewRead{}
-		cells, width, count, err := v.read(ex, db, used, nil)
+		m = &memo{}
+	}
+	at := 0
+	for at < len(m.reads) {
+		if r := &m.reads[at]; r.view == v && r.db == db && &r.used[0] == &used[0] {
+			break
+		}
+		at++
+	}
+	if at < m.count {
+		return m.reads[at].rows, nil
+	}
+	if at == len(m.reads) {
+		m.reads = append(m.reads, viewRead{view: v, db: db, used: used})
+	}
+	r := &m.reads[m.count]
+	*r, m.reads[at] = m.reads[at], *r
+	if !m.current(r) {
+		cells, width, count, err := v.read(ex, db, used, r.cells[:0])
+		r.cells, r.metadata = cells, engine.Metadata{}
 		if err != nil {
 			return nil, err
 		}
-		r.cells = cells
+		r.metadata = m.metadata
 		r.slice(width, count)
-		return r.rows, nil
 	}
-	for i := range m.reads[:m.count] {
-		if r := &m.reads[i]; r.view == v && r.db == db && &r.used[0] == &used[0] {
-			return r.rows, nil
-		}
-	}
-	if m.count == len(m.reads) {
-		m.reads = append(m.reads, viewRead{})
-	}
-	r := &m.reads[m.count]
-	cells, width, count, err := v.read(ex, db, used, r.cells[:0])
-	r.cells = cells
-	if err != nil {
-		return nil, err
-	}
-	r.view, r.db, r.used = v, db, used
-	r.slice(width, count)
 	m.count++
 	return r.rows, nil
 }

@@ -20,6 +20,8 @@ type sysView struct {
 	read func(ex *exec, db engine.DatabaseID, used []bool, cells []value) (all []value, width, count int, err error)
 	// home is the database that holds the view; 0 is every database.
 	home engine.DatabaseID
+	// catalog views show the same as long as engine.Metadata is equal.
+	catalog bool
 }
 
 // id is the object id of the view: negative, as for the product's system objects.
@@ -79,6 +81,15 @@ func view[T any](schema, name string, fetch func(ex *exec, db engine.DatabaseID)
 			}
 			return cells, n, len(l), nil
 		}
+		return v
+	}
+}
+
+// ofCatalog marks a view of metadata alone.
+func ofCatalog(mk viewMaker) viewMaker {
+	return func(major int) *sysView {
+		v := mk(major)
+		v.catalog = true
 		return v
 	}
 }

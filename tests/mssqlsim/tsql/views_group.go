@@ -23,7 +23,7 @@ func groupViews() []viewMaker {
 		phys    = engine.PhysicalSeedingRow
 	)
 	return []viewMaker{
-		view("sys", "availability_groups", func(ex *exec, _ engine.DatabaseID) ([]group, error) {
+		ofCatalog(view("sys", "availability_groups", func(ex *exec, _ engine.DatabaseID) ([]group, error) {
 			return ex.in.AvailabilityGroups(ex.hst, ex.s.id), nil
 		},
 			guid("group_id", func(r *group) engine.GUID { return r.GroupID }),
@@ -44,8 +44,8 @@ func groupViews() []viewMaker {
 			integer("required_synchronized_secondaries_to_commit", func(r *group) int { return r.RequiredSecondariesToCommit }).from(14),
 			bigint("sequence_number", func(r *group) int64 { return r.SequenceNumber }).from(14),
 			bit("is_contained", func(r *group) bool { return r.IsContained }).from(16),
-		),
-		view("sys", "availability_replicas", func(ex *exec, _ engine.DatabaseID) ([]replica, error) {
+		)),
+		ofCatalog(view("sys", "availability_replicas", func(ex *exec, _ engine.DatabaseID) ([]replica, error) {
 			return ex.in.AvailabilityReplicas(ex.hst, ex.s.id), nil
 		},
 			guid("replica_id", func(r *replica) engine.GUID { return r.ReplicaID }),
@@ -70,7 +70,7 @@ func groupViews() []viewMaker {
 			tiny("seeding_mode", func(r *replica) uint8 { return r.SeedingMode }),
 			desc("seeding_mode_desc", func(r *replica) string { return r.SeedingModeDesc }),
 			optNV("read_write_routing_url", 256, func(r *replica) engine.Opt[string] { return r.ReadWriteRoutingURL }).from(15),
-		),
+		)),
 		view("sys", "dm_hadr_availability_replica_states", func(ex *exec, _ engine.DatabaseID) ([]state, error) {
 			return ex.in.ReplicaStates(ex.hst, ex.s.id)
 		},
@@ -177,14 +177,14 @@ func groupViews() []viewMaker {
 			tiny("quorum_state", func(*gdb) uint8 { return 0 }),
 			desc("quorum_state_desc", func(*gdb) string { return "" }),
 		),
-		view("sys", "availability_databases_cluster", func(ex *exec, _ engine.DatabaseID) ([]gdb, error) {
+		ofCatalog(view("sys", "availability_databases_cluster", func(ex *exec, _ engine.DatabaseID) ([]gdb, error) {
 			return ex.in.GroupDatabases(ex.hst, ex.s.id), nil
 		},
 			guid("group_id", func(r *gdb) engine.GUID { return r.GroupID }),
 			guid("group_database_id", func(r *gdb) engine.GUID { return r.GroupDatabaseID }),
 			sysname("database_name", func(r *gdb) string { return r.DatabaseName }),
 			nullCol[gdb]("truncation_lsn", sqltypes.TLSN),
-		),
+		)),
 		view("sys", "availability_group_listeners", func(ex *exec, _ engine.DatabaseID) ([]lis, error) {
 			return ex.in.GroupListeners(ex.hst, ex.s.id), nil
 		},

@@ -121,13 +121,13 @@ func securityViews() []viewMaker {
 		members("sys", "database_role_members", "", func(ex *exec, db engine.DatabaseID) ([]mem, error) {
 			return ex.in.DatabaseRoleMembers(ex.hst, ex.s.id, db), nil
 		}),
-		view("sys", "endpoints", endpoints(func(*ep) bool { return true }), endpoint()...),
-		view("sys", "tcp_endpoints", endpoints(func(r *ep) bool { return r.Protocol == 2 }), append(endpoint(),
+		ofCatalog(view("sys", "endpoints", endpoints(func(*ep) bool { return true }), endpoint()...)),
+		ofCatalog(view("sys", "tcp_endpoints", endpoints(func(r *ep) bool { return r.Protocol == 2 }), append(endpoint(),
 			integer("port", func(r *ep) int { return r.Port }),
 			fixed[ep]("is_dynamic_port", sqltypes.NewBit(false)),
 			nv("ip_address", 45, func(r *ep) string { return r.IPAddress }),
-		)...),
-		view("sys", "database_mirroring_endpoints", endpoints(func(r *ep) bool { return r.Type == 4 }), append(endpoint(),
+		)...)),
+		ofCatalog(view("sys", "database_mirroring_endpoints", endpoints(func(r *ep) bool { return r.Type == 4 }), append(endpoint(),
 			tiny("role", func(r *ep) uint8 { return r.Role }),
 			desc("role_desc", func(r *ep) string { return r.RoleDesc }),
 			bit("is_encryption_enabled", func(r *ep) bool { return r.IsEncryptionEnabled }),
@@ -136,8 +136,8 @@ func securityViews() []viewMaker {
 			integer("certificate_id", func(r *ep) int { return r.CertificateID }),
 			tiny("encryption_algorithm", func(r *ep) uint8 { return r.EncryptionAlgorithm }),
 			desc("encryption_algorithm_desc", func(r *ep) string { return r.EncryptionAlgorithmDesc }),
-		)...),
-		view("sys", "certificates", func(ex *exec, db engine.DatabaseID) ([]cert, error) {
+		)...)),
+		ofCatalog(view("sys", "certificates", func(ex *exec, db engine.DatabaseID) ([]cert, error) {
 			if db != engine.MasterID {
 				return nil, nil
 			}
@@ -160,7 +160,7 @@ func securityViews() []viewMaker {
 			nullCol[cert]("attested_by", sqltypes.TNVarChar(260)),
 			optTime("pvt_key_last_backup_date", func(r *cert) engine.Opt[time.Time] { return r.LastKeyBackup }),
 			integer("key_length", func(r *cert) int { return r.KeyLength }),
-		),
+		)),
 		view("sys", "credentials", func(ex *exec, _ engine.DatabaseID) ([]cred, error) { return ex.in.Credentials(ex.hst, ex.s.id), nil },
 			integer("credential_id", func(r *cred) int { return r.ID }),
 			sysname("name", func(r *cred) string { return r.Name }),
