@@ -73,7 +73,7 @@ func New(o Options) *System {
 	engine := agops.NewEngine(agops.Options{
 		Observer: observer,
 		Store:    store,
-		Executor: agops.SQLExecutor{Servers: fresh, Managers: managers, Kube: state.Kube{Client: o.Client}, Clock: o.Clock},
+		Executor: agops.SQLExecutor{Servers: fresh, Managers: managers, Kube: state.Kube{Client: o.Client, Reader: o.Reader}, Clock: o.Clock},
 		Setup:    &agops.Setup{Servers: fresh, Clock: o.Clock, Random: random},
 		Clock:    o.Clock, Identity: o.Identity, Progress: o.Progress,
 	})

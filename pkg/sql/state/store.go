@@ -112,6 +112,9 @@ func (s Store) Swap(ctx context.Context, key ag.Key, before ag.Authority, swap a
 // Kube is agops.Kube on the API server.
 type Kube struct {
 	Client client.Client
+	// Reader reads the API server itself; nil reads as Client does. A cache may be a minute
+	// old after an outage of the API server, and a label that rests on it is refused.
+	Reader client.Reader
 }
 
 var _ agops.Kube = Kube{}
@@ -120,7 +123,11 @@ var _ agops.Kube = Kube{}
 // label to take away, and is no pod to publish.
 func (k Kube) SetRole(ctx context.Context, key ag.Key, replica, podUID string, role ag.Role, readable bool) error {
 	var pod corev1.Pod
-	err := k.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: replica}, &pod)
+	reader := k.Reader
+	if reader == nil {
+		reader = k.Client
+	}
+	err := reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: replica}, &pod)
 	if apierrors.IsNotFound(err) || (err == nil && podUID != "" && string(pod.UID) != podUID) {
 		if role == ag.RoleUnknown {
 			return nil
