@@ -31,6 +31,8 @@ const (
 	AnnotationFenced = Group + "/fenced"
 	// AnnotationPaused, when "true", stops reconciling; the servers keep running.
 	AnnotationPaused = Group + "/paused"
+	// AnnotationPauseNote holds who paused it, when and why, as JSON. It is for people.
+	AnnotationPauseNote = Group + "/pause-note"
 	// AnnotationDigest is the digest of the desired pod, on the pod.
 	AnnotationDigest = Group + "/pod-digest"
 	// AnnotationApplied is the digest of what the controller last applied, on its other children.

@@ -87,3 +87,23 @@ func ParseFenced(text string) ([]FencedReplica, error) {
 	}
 	return f, nil
 }
+
+// PauseNote is the text of the annotation AnnotationPauseNote.
+type PauseNote struct {
+	By     string       `json:"by,omitempty"`
+	Reason string       `json:"reason,omitempty"`
+	Since  *metav1.Time `json:"since,omitempty"`
+}
+
+// Paused tells whether the annotations of a resource stop reconciling, and what is known of
+// who said so: a note that cannot be read is an empty one, since the pause counts without it.
+func Paused(annotations map[string]string) (PauseNote, bool) {
+	var n PauseNote
+	if annotations[AnnotationPaused] != "true" {
+		return n, false
+	}
+	if err := json.Unmarshal([]byte(annotations[AnnotationPauseNote]), &n); err != nil {
+		return PauseNote{}, true
+	}
+	return n, true
+}

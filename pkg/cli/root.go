@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/list"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/logs"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/maintenance"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/report"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/resize"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/restart"
@@ -142,6 +143,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		plugin(failover.New(f, s), groupMove),
 		plugin(restart.New(f, s), groupMove),
 		plugin(fence.New(f, s), groupHold),
+		plugin(maintenance.New(f, s), groupHold),
 		plugin(resize.New(f, s), groupChange),
 	)
 	shell := completion.New(argv0, filepath.SplitList(os.Getenv("PATH")), name, s)

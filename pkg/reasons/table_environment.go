@@ -17,8 +17,11 @@ func calm() []Entry {
 			"A driver that refuses to grow a volume in use (the message quotes it) needs the pod gone while it works: better re-create one replica after the other on another class.",
 		}},
 		{
-			"MSSQL0015", "Paused", "The annotation kubectl-mssql.io/paused stops every change; the servers keep running.", nil,
-			[]string{"Remove the annotation when the work is done: kubectl annotate sqlag NAME kubectl-mssql.io/paused-"},
+			"MSSQL0015", "Paused", "The annotation kubectl-mssql.io/paused stops every change; the servers keep running.", []string{"kubectl mssql status NAME"},
+			[]string{
+				"End it when the work is done: kubectl mssql maintenance off NAME",
+				"Until then nothing is failed over, repaired or replaced; a pod that ends is not made again.",
+			},
 		},
 		{"MSSQL0016", "RolloutInProgress", "Pods are being replaced one at a time, secondaries first, the primary last.", follow, []string{"Nothing, it goes on by itself."}},
 		{

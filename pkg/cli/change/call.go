@@ -257,6 +257,7 @@ func changed(seen, now *api.SQLServerAvailabilityGroup) string {
 		{"the resource was made anew", string(seen.UID), string(now.UID)},
 		{"its spec was changed", fmt.Sprint(seen.Generation), fmt.Sprint(now.Generation)},
 		{"another order was given", seen.Annotations[api.AnnotationRequest], now.Annotations[api.AnnotationRequest]},
+		{"it was paused, or goes on", seen.Annotations[api.AnnotationPaused], now.Annotations[api.AnnotationPaused]},
 		{"the fenced replicas are others", seen.Annotations[api.AnnotationFenced], now.Annotations[api.AnnotationFenced]},
 		{"the primary is " + orNobody(now.Status.PrimaryReplica) + " now", seen.Status.PrimaryReplica, now.Status.PrimaryReplica},
 		{"its configuration has another sequence number", fmt.Sprint(Sequence(seen)), fmt.Sprint(Sequence(now))},
@@ -277,6 +278,8 @@ func changedInstance(seen, now *api.SQLServerInstance) string {
 		return "its spec was changed"
 	case seen.Annotations[api.AnnotationRequest] != now.Annotations[api.AnnotationRequest]:
 		return "another order was given"
+	case seen.Annotations[api.AnnotationPaused] != now.Annotations[api.AnnotationPaused]:
+		return "it was paused, or goes on"
 	}
 	return ""
 }

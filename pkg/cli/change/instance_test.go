@@ -41,6 +41,9 @@ func instanceOperator(t *testing.T, a *clitest.API) {
 		if q, err := api.ParseRequest(i.Annotations[api.AnnotationRequest]); err == nil && q != nil {
 			i.Status.LastRequest = &api.LastRequestStatus{ID: q.ID, Result: api.RequestDone}
 		}
+		if _, held := api.Paused(i.Annotations); held {
+			i.Status.Phase = api.PhasePaused
+		}
 		i.Status.Volume = &api.VolumeStatus{Requested: i.Spec.Storage.DataVolumeSize.String(), Capacity: i.Spec.Storage.DataVolumeSize.String()}
 		m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&i)
 		if err != nil {
@@ -66,6 +69,7 @@ func TestAnInstanceIsResizedAndRestartedToo(t *testing.T) {
 		"smaller volume":             {"resize reports --storage 2Gi --yes", exit.Refused, "cannot make a volume smaller"},
 		"memory that the spec fixes": {"resize reports --memory 4Gi --yes", exit.OK, "takes up to 1500 MB, which spec.mssqlConf fixes"},
 		"so already":                 {"resize reports --storage 10Gi", exit.OK, "has that already"},
+		"maintenance":                {"maintenance on reports --reason disk", exit.OK, "the operator leaves reports alone"},
 		"no such name":               {"resize other --storage 20Gi --yes", exit.NotFound, "no availability group or instance other"},
 	} {
 		t.Run(name, func(t *testing.T) {

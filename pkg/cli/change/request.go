@@ -9,6 +9,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
@@ -110,6 +111,36 @@ func (c *Call) Busy() error {
 	}
 	return exit.Errorf(exit.Conflict, fmt.Sprintf("wait for it: %s status %s -w", c.Factory.Name(), c.Name),
 		"a %s from %s to %s is under way (%s)", op.Kind, orNobody(op.From), orNobody(op.Target), op.ID)
+}
+
+// Held refuses while the operator was told to leave the resource alone: an order would stand
+// there and be carried out by surprise when the pause ends.
+func (c *Call) Held() error {
+	var o client.Object = c.Group
+	if c.Instance != nil {
+		o = c.Instance
+	}
+	n, paused := api.Paused(o.GetAnnotations())
+	if !paused {
+		return nil
+	}
+	return exit.Errorf(exit.Refused, fmt.Sprintf("end it first: %s maintenance off %s", c.Factory.Name(), c.Name),
+		"refused: %s is %s: the operator carries out nothing", c.Name, PausedText(n))
+}
+
+// PausedText says who paused it, when and why.
+func PausedText(n api.PauseNote) string {
+	text := "paused"
+	if n.By != "" {
+		text += " by " + n.By
+	}
+	if n.Since != nil {
+		text += " at " + n.Since.UTC().Format(time.RFC3339)
+	}
+	if n.Reason != "" {
+		text += fmt.Sprintf(" (%q)", n.Reason)
+	}
+	return text
 }
 
 func orSomebody(s string) string {

@@ -73,6 +73,12 @@ func order(q api.Request) func(*api.SQLServerAvailabilityGroup) {
 	}
 }
 
+// paused by a person, and the operator has seen it.
+func paused(g *api.SQLServerAvailabilityGroup) {
+	g.Annotations = map[string]string{api.AnnotationPaused: "true", api.AnnotationPauseNote: `{"by":"alice","reason":"disk"}`}
+	g.Status.Phase = api.PhasePaused
+}
+
 // terminal is a run of the plugin: what is typed, whether anybody is there to type it.
 type terminal struct {
 	in  io.Reader
@@ -147,6 +153,10 @@ func obey(g *api.SQLServerAvailabilityGroup) {
 				StartedAt: metav1.NewTime(began), CompletedAt: metav1.NewTime(began.Add(4 * time.Second)),
 				Timeline: []api.TimelineEntry{{At: metav1.NewTime(began), What: "sales-0 is offline"}}}}
 		}
+	}
+	g.Status.Phase = api.PhaseHealthy
+	if _, held := api.Paused(g.Annotations); held {
+		g.Status.Phase = api.PhasePaused
 	}
 	fenced, err := api.ParseFenced(g.Annotations[api.AnnotationFenced])
 	if err != nil {
@@ -224,6 +234,8 @@ func TestEachStepOfTheLadderAsksForWhatItRisks(t *testing.T) {
 		"larger volumes":                             {nil, terminal{}, "resize sales --storage 20Gi", exit.NotConfirmed, "grows from 10Gi to 20Gi"},
 		"larger volumes with --yes":                  {nil, terminal{}, "resize sales --storage 20Gi --yes", exit.OK, "every replica has storage 20Gi"},
 		"more memory with --yes":                     {nil, terminal{}, "resize sales --memory 4Gi --yes", exit.OK, "SQL Server itself takes up to 3276 MB"},
+		"maintenance":                                {nil, terminal{}, "maintenance on sales --reason disk", exit.OK, "undo kubectl mssql maintenance off sales"},
+		"the end of a maintenance":                   {[]func(*api.SQLServerAvailabilityGroup){paused}, terminal{}, "maintenance off sales", exit.OK, "was paused by alice (\"disk\")"},
 		"cpu and memory, agreed to":                  {nil, terminal{in: strings.NewReader("yes\n"), tty: true}, "resize sales --memory 4Gi --cpu 2", exit.OK, "one switchover"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -308,6 +320,15 @@ func TestWhatWouldHarmIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		}}, nil, "failover sales --to sales-1 --yes", exit.Conflict, "switchover from sales-0 to sales-2"},
 		"a rolling change is under way": {[]func(*api.SQLServerAvailabilityGroup){func(g *api.SQLServerAvailabilityGroup) { g.Status.Conditions[0].Status = metav1.ConditionTrue }}, nil,
 			"restart sales --yes", exit.Conflict, "rolling change"},
+		"a move of a paused group":         {[]func(*api.SQLServerAvailabilityGroup){paused}, nil, "failover sales --yes", exit.Refused, `sales is paused by alice ("disk")`},
+		"a trial of one of a paused group": {[]func(*api.SQLServerAvailabilityGroup){paused}, nil, "failover sales --dry-run=client", exit.Refused, "maintenance off sales"},
+		"a restart of a paused group":      {[]func(*api.SQLServerAvailabilityGroup){paused}, nil, "restart sales sales-2", exit.Refused, "maintenance off sales"},
+		"a fence in a paused group":        {[]func(*api.SQLServerAvailabilityGroup){paused}, nil, "fence on sales sales-2", exit.Refused, "maintenance off sales"},
+		"other sizes of a paused group":    {[]func(*api.SQLServerAvailabilityGroup){paused}, nil, "resize sales --memory 4Gi --yes", exit.Refused, "maintenance off sales"},
+		"maintenance while a move goes on": {[]func(*api.SQLServerAvailabilityGroup){func(g *api.SQLServerAvailabilityGroup) {
+			g.Status.Authority.Operation = &api.OperationStatus{ID: "op", Kind: "switchover", From: "sales-0", Target: "sales-2"}
+		}}, nil, "maintenance on sales", exit.Conflict, "switchover from sales-0 to sales-2"},
+		"a word that is no verb": {nil, nil, "maintenance maybe sales", exit.Usage, "on or off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -343,6 +364,8 @@ func TestWhatIsSoAlreadyIsDone(t *testing.T) {
 		"it is fenced":      {fenced, "fence on sales sales-2", "fenced by ann at 2026-05-06T07:08:09Z: disk"},
 		"it is not fenced":  {func(*api.SQLServerAvailabilityGroup) {}, "fence off sales sales-2", "not fenced"},
 		"it has that size":  {func(*api.SQLServerAvailabilityGroup) {}, "resize sales --storage 10Gi", "has that already"},
+		"it is paused":      {paused, "maintenance on sales", `paused by alice ("disk")`},
+		"it is not paused":  {func(*api.SQLServerAvailabilityGroup) {}, "maintenance off sales", "not paused"},
 		"the same in bytes": {func(*api.SQLServerAvailabilityGroup) {}, "resize sales --storage 10240Mi", "has that already"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -386,6 +409,7 @@ func TestAnOrderIsRefusedWhenTheGroupIsNotWhatItsAuthorSaw(t *testing.T) {
 		"the spec has changed":               {set(int64(5), "metadata", "generation"), exit.Refused, "its spec was changed"},
 		"somebody ordered something else":    {set(`{"id":"y","kind":"failover"}`, "metadata", "annotations", api.AnnotationRequest), exit.Refused, "another order was given"},
 		"somebody fenced a replica":          {set(`[{"replica":"sales-2"}]`, "metadata", "annotations", api.AnnotationFenced), exit.Refused, "the fenced replicas are others"},
+		"somebody paused it":                 {set("true", "metadata", "annotations", api.AnnotationPaused), exit.Refused, "it was paused"},
 		"it was made anew":                   {set("u2", "metadata", "uid"), exit.Refused, "made anew"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/arguments"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
@@ -64,7 +65,7 @@ func newGroup(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 
   # two replicas and a witness
   %[1]s create ag demo --replicas 2 --witness --accept-eula`, f.Name()),
-		Args: exactName,
+		Args: arguments.OneName("group or instance to be made"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	fl := cmd.Flags()
@@ -86,18 +87,11 @@ func newInstance(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 		Aliases: []string{"sqli"},
 		Short:   "Create a standalone SQL Server and wait until it is up",
 		Example: fmt.Sprintf("  %s create instance reports --storage 20Gi --accept-eula", f.Name()),
-		Args:    exactName,
+		Args:    arguments.OneName("group or instance to be made"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	o.serverFlags(cmd)
 	return cmd
-}
-
-func exactName(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want exactly one name, got %d arguments", len(args))
-	}
-	return nil
 }
 
 func (o *options) serverFlags(cmd *cobra.Command) {

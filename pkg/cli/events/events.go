@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/arguments"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
@@ -88,12 +89,7 @@ role changes themselves are kept: see history.`,
 
   # warnings of the last ten minutes
   %[1]s events demo --warnings --since 10m`, f.Name()),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want one name, got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args: arguments.OneName("group or instance"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			return o.Run(cmd.Context())
@@ -190,18 +186,15 @@ func (o *Options) look(ctx context.Context, c client.Client, ns string) (Documen
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	d := Document{APIVersion: output.APIVersion, Kind: "Events", Namespace: ns, Name: o.Name, Items: []Event{}, Errors: []string{}}
-	concerns, err := o.objects(ctx, c, ns)
-	if err != nil {
+	concerns, err := objects(ctx, c, ns, o.Name)
+	switch {
+	case meta.IsNoMatchError(err):
+		return d, exit.Errorf(exit.NotFound, o.Factory.Name()+" install", "the operator is not installed in this cluster")
+	case err != nil:
 		return d, err
 	}
-	var list corev1.EventList
-	if err := c.List(ctx, &list, client.InNamespace(ns)); err != nil {
-		return d, fmt.Errorf("list events in namespace %s: %w", ns, err)
-	}
-	for i := range list.Items {
-		if e := &list.Items[i]; concerns(e.InvolvedObject) {
-			d.Items = append(d.Items, eventOf(e, ""))
-		}
+	if d.Items, err = read(ctx, c, ns, concerns); err != nil {
+		return d, err
 	}
 	if !o.NoOperator {
 		o.operator(ctx, c, &d)
@@ -210,36 +203,65 @@ func (o *Options) look(ctx context.Context, c client.Client, ns string) (Documen
 	d.Items = slices.DeleteFunc(d.Items, func(e Event) bool {
 		return o.Warnings && e.Type != corev1.EventTypeWarning || o.Since > 0 && now.Sub(e.Time) > o.Since
 	})
-	slices.SortStableFunc(d.Items, func(a, b Event) int {
+	inOrder(d.Items)
+	return d, nil
+}
+
+// About are the events of a group or an instance and of what belongs to it, oldest first,
+// without those of the operator.
+func About(ctx context.Context, c client.Client, ns, name string) ([]Event, error) {
+	concerns, err := objects(ctx, c, ns, name)
+	if err != nil {
+		return nil, err
+	}
+	list, err := read(ctx, c, ns, concerns)
+	inOrder(list)
+	return list, err
+}
+
+func read(ctx context.Context, c client.Client, ns string, concerns func(corev1.ObjectReference) bool) ([]Event, error) {
+	var list corev1.EventList
+	if err := c.List(ctx, &list, client.InNamespace(ns)); err != nil {
+		return []Event{}, fmt.Errorf("list events in namespace %s: %w", ns, err)
+	}
+	out := []Event{}
+	for i := range list.Items {
+		if e := &list.Items[i]; concerns(e.InvolvedObject) {
+			out = append(out, eventOf(e, ""))
+		}
+	}
+	return out, nil
+}
+
+// inOrder sorts: the oldest first.
+func inOrder(list []Event) {
+	slices.SortStableFunc(list, func(a, b Event) int {
 		if c := a.Time.Compare(b.Time); c != 0 {
 			return c
 		}
 		return strings.Compare(a.Object+a.Reason, b.Object+b.Reason)
 	})
-	return d, nil
 }
 
 // objects tells which objects belong to the name. The resource may be gone: then its
 // events and those of one replica's name are still shown.
-func (o *Options) objects(ctx context.Context, c client.Client, ns string) (func(corev1.ObjectReference) bool, error) {
+func objects(ctx context.Context, c client.Client, ns, name string) (func(corev1.ObjectReference) bool, error) {
 	own := map[string]bool{kindGroup: true, kindInstance: true}
 	var replicas []string
 	var g api.SQLServerAvailabilityGroup
-	err := c.Get(ctx, client.ObjectKey{Namespace: ns, Name: o.Name}, &g)
+	err := c.Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, &g)
 	switch {
 	case err == nil:
 		replicas = g.ReplicaNames()
-	case meta.IsNoMatchError(err):
-		return nil, exit.Errorf(exit.NotFound, o.Factory.Name()+" install", "the operator is not installed in this cluster")
 	case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("read %s: %w", o.Name, err)
+		return nil, fmt.Errorf("read %s: %w", name, err)
 	default:
-		replicas = []string{o.Name + "-0"}
+		replicas = []string{name + "-0"}
 	}
 	names := map[string]bool{}
 	for _, n := range []string{
-		o.Name, o.Name + "-rw", o.Name + "-ro", g.ListenerName(), g.ReadOnlyListenerName(), api.LeaseName(o.Name), api.OperatorSecretName(o.Name),
-		api.CASecretName(o.Name), api.DefaultSAPasswordSecretName(o.Name), api.ConfigMapName(o.Name), api.ServiceAccountName(o.Name), o.Name + "-client",
+		name, name + "-rw", name + "-ro", g.ListenerName(), g.ReadOnlyListenerName(), api.LeaseName(name), api.OperatorSecretName(name),
+		api.CASecretName(name), api.DefaultSAPasswordSecretName(name), api.ConfigMapName(name), api.ServiceAccountName(name), name + "-client",
 	} {
 		names[n] = true
 	}
@@ -249,7 +271,7 @@ func (o *Options) objects(ctx context.Context, c client.Client, ns string) (func
 	return func(ref corev1.ObjectReference) bool {
 		switch {
 		case own[ref.Kind]:
-			return ref.Name == o.Name
+			return ref.Name == name
 		case ref.Kind == "PersistentVolumeClaim": // <volume>-<replica>
 			return slices.ContainsFunc(replicas, func(r string) bool { return strings.HasSuffix(ref.Name, "-"+r) })
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/arguments"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/change"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
@@ -64,12 +65,7 @@ anybody can finish what it began.`,
 
   # no operator runs
   %[1]s failover demo --direct`, f.Name()),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want the name of one availability group, got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args: arguments.OneName("availability group"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			return o.Run(cmd.Context())
@@ -109,6 +105,9 @@ func (o *Options) run(ctx context.Context, r *change.Result) error {
 		if err := o.Replica(o.To); err != nil {
 			return err
 		}
+	}
+	if err := o.Held(); err != nil {
+		return err
 	}
 	if o.Direct {
 		if err := o.lookMyself(ctx); err != nil {

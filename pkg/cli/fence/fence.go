@@ -50,6 +50,9 @@ func (o *Options) run(ctx context.Context, r *change.Result, do func(context.Con
 	if err := o.Replica(o.Target); err != nil {
 		return err
 	}
+	if err := o.Held(); err != nil {
+		return err
+	}
 	r.From = o.Group.Status.PrimaryReplica
 	return do(ctx, r)
 }

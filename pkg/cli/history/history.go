@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/arguments"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
@@ -90,12 +91,7 @@ have been lost; only a forced move that somebody asked for, or that the policy a
 
   # how long the newest one took
   %[1]s history demo -o jsonpath='{.items[0].tookSeconds}'`, f.Name()),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want the name of an availability group, got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args: arguments.OneName("availability group"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			return o.Run(cmd.Context())

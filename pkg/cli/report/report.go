@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/arguments"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
@@ -56,12 +57,7 @@ Look through the archive before you hand it on: names of databases, hosts and pe
 
   # as files below a folder
   %[1]s report demo -o /tmp`, f.Name()),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want one name, got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args: arguments.OneName("group or instance"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			return o.Run(cmd.Context())

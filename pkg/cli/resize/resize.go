@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/arguments"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/change"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
@@ -43,12 +44,7 @@ primary last. SQL Server's own memory limit follows the container's.`,
 
   # larger volumes
   %[1]s resize demo --storage 50Gi --yes`, f.Name()),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want the name of one group or instance, got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args: arguments.OneName("group or instance"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			return o.Run(cmd.Context())
@@ -76,6 +72,9 @@ func (o *Options) run(ctx context.Context, r *change.Result) error {
 		return err
 	}
 	if err := o.LoadAny(ctx); err != nil {
+		return err
+	}
+	if err := o.Held(); err != nil {
 		return err
 	}
 	if o.Instance != nil {

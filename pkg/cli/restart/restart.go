@@ -71,6 +71,9 @@ func (o *Options) run(ctx context.Context, r *change.Result) error {
 	if err := o.LoadAny(ctx); err != nil {
 		return err
 	}
+	if err := o.Held(); err != nil {
+		return err
+	}
 	if o.Instance != nil {
 		return o.instance(ctx, r)
 	}

@@ -39,6 +39,8 @@ func table() map[string]Need {
 			optional(rule("queues, lag and seeding, from the servers' instance managers", "", "pods/proxy", InNamespace, "get")),
 			only(Data, optional(rule("the same, where the API server's proxy cannot reach the pods", "", "pods/portforward", InNamespace, "create"))),
 			optional(rule("tell that no operator runs", apps, "deployments", InCluster, "list")),
+			optional(rule("-v: how many pods may be evicted", "policy", "poddisruptionbudgets", InNamespace, "get")),
+			optional(rule("-vv: what was told", "", "events", InNamespace, "list")),
 		}},
 		"list": {Level: View, Rules: []Rule{
 			readGroup("list"),
@@ -89,7 +91,9 @@ func table() map[string]Need {
 			readGroup("get"),
 			rule("take the fence away", api.Group, groups, InNamespace, "patch"),
 		}},
-		"fence list": {Level: View, Rules: []Rule{readGroup("get", "list")}},
+		"maintenance on":  {Level: Operate, Rules: pauseRules("pause")},
+		"maintenance off": {Level: Operate, Rules: pauseRules("end the maintenance of")},
+		"fence list":      {Level: View, Rules: []Rule{readGroup("get", "list")}},
 		"resize": {Level: Operate, Rules: []Rule{
 			readGroup("get"),
 			rule("change the group's spec", api.Group, groups, InNamespace, "patch"),
@@ -99,6 +103,14 @@ func table() map[string]Need {
 		"completion": {Level: View, None: "none: it works without a cluster"},
 		"help":       {Level: View, None: "none: it works without a cluster"},
 		"explain":    {Level: View, None: "none: it works without a cluster"},
+	}
+}
+
+func pauseRules(what string) []Rule {
+	return []Rule{
+		readGroup("get"),
+		rule(what+" a group", api.Group, groups, InNamespace, "patch"),
+		optional(rule(what+" an instance", api.Group, instances, InNamespace, "get", "patch")),
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/arguments"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
@@ -77,12 +78,7 @@ that name a password.`,
 
   # line by line, with history, until exit
   %[1]s sql demo`, f.Name()),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want one name, got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args: arguments.OneName("group or instance"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			return o.Run(cmd.Context())

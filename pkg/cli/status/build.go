@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/events"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/reasons"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
@@ -48,7 +49,10 @@ type Input struct {
 	Plugin   string
 	Self     string // how the user calls us
 	NS       string // " -n prod" when the user has to say so
-	Errors   []Unseen
+	// Budget with -v, Events with -vv.
+	Budget *Budget
+	Events []events.Event
+	Errors []Unseen
 }
 
 // unattended: it is known that no operator runs.
@@ -69,6 +73,7 @@ func Build(in Input) Document {
 	d.WriteEndpoint = fmt.Sprintf("%s:%d", g.ListenerName(), port(g.Spec.Listener.Port))
 	d.ReadEndpoint = fmt.Sprintf("%s:%d", g.ReadOnlyListenerName(), port(g.Spec.ReadOnlyListener.Port))
 	d.ServerVersion, d.PluginVersion, d.Operator = st.Version, in.Plugin, in.Operator
+	d.Paused, d.Budget, d.Events = pause(g.Annotations), in.Budget, append(d.Events, in.Events...)
 	d.ObservedGeneration = st.ObservedGeneration
 	d.Errors = append(d.Errors, in.Errors...)
 	maps.Copy(d.Settings, g.Spec.MSSQLConf)
@@ -100,6 +105,31 @@ func Build(in Input) Document {
 	d.advice(in)
 	d.verdict(in)
 	return d
+}
+
+// pause is what the annotations say.
+func pause(annotations map[string]string) *Pause {
+	n, paused := api.Paused(annotations)
+	if !paused {
+		return nil
+	}
+	p := &Pause{By: n.By, Reason: n.Reason}
+	if n.Since != nil {
+		p.Since = instant(n.Since.Time)
+	}
+	return p
+}
+
+// who paused it and for how long, as part of a sentence.
+func (p *Pause) who(now time.Time) string {
+	text := "paused"
+	if p.By != "" {
+		text += " by " + p.By
+	}
+	if p.Since != nil {
+		text += " for " + age(now.Sub(*p.Since))
+	}
+	return text
 }
 
 func port(p int32) int32 {
@@ -220,6 +250,8 @@ func (d *Document) automatic(in Input) {
 		d.AutomaticFailover = "off (clusterType NONE)"
 	case !g.AutomaticFailoverEnabled():
 		d.AutomaticFailover = "off"
+	case d.Paused != nil:
+		d.AutomaticFailover = "disarmed: " + d.Paused.who(in.Now)
 	case in.unattended():
 		d.AutomaticFailover = "out of order while no operator runs"
 	case d.SafeTargets == 0:
@@ -257,6 +289,9 @@ func (d *Document) verdict(in Input) {
 				d.Reason += " (~" + age(time.Duration(*s.LeftSeconds*float64(time.Second))) + ")"
 			}
 		}
+	}
+	if d.Phase == string(api.PhasePaused) && d.Paused != nil {
+		d.Reason = d.Paused.who(in.Now) + ", nothing is failed over"
 	}
 	switch d.Phase {
 	case string(api.PhaseHealthy), string(api.PhaseRunning):

@@ -12,11 +12,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/events"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/measure"
@@ -39,6 +41,8 @@ type Collector struct {
 	// Namespace, and whether the user named it, so that commands that we print name it too.
 	Namespace string
 	Explicit  bool
+	// Verbose as -v counts it: from 1 the disruption budget is read, from 2 the events.
+	Verbose int
 }
 
 // NewCollector makes one from the command line.
@@ -106,6 +110,8 @@ type around struct {
 	podsRead bool
 	lease    *coordinationv1.Lease
 	operator *Operator
+	budget   *Budget
+	events   []events.Event
 	unseen   []Unseen
 }
 
@@ -141,6 +147,12 @@ func (c *Collector) Look(ctx context.Context, name string) (Seen, error) {
 	wg.Go(func() { c.readPods(ctx, name, &a) })
 	wg.Go(func() { c.readLease(ctx, name, &a) })
 	wg.Go(func() { c.readOperator(ctx, &a) })
+	if c.Verbose > 0 {
+		wg.Go(func() { c.readBudget(ctx, name, &a) })
+	}
+	if c.Verbose > 1 {
+		wg.Go(func() { c.readEvents(ctx, name, &a) })
+	}
 	group, instance, err := c.read(ctx, name)
 	if err != nil {
 		cancel()
@@ -160,13 +172,13 @@ func (c *Collector) Look(ctx context.Context, name string) (Seen, error) {
 	if instance != nil {
 		d := BuildInstance(InstanceInput{
 			Instance: instance, Pods: podFacts(a.pods), PodsRead: a.podsRead, Reports: reports, Operator: a.operator, Now: now,
-			Plugin: version.Get().Version, Self: c.Factory.Name(), NS: c.suffix(), Errors: a.unseen,
+			Plugin: version.Get().Version, Self: c.Factory.Name(), NS: c.suffix(), Errors: a.unseen, Events: a.events,
 		})
 		return Seen{Instance: &d}, nil
 	}
 	in := Input{
 		Group: group, Reports: reports, Operator: a.operator, Now: now,
-		Plugin: version.Get().Version, Self: c.Factory.Name(), NS: c.suffix(), Errors: a.unseen,
+		Plugin: version.Get().Version, Self: c.Factory.Name(), NS: c.suffix(), Errors: a.unseen, Budget: a.budget, Events: a.events,
 	}
 	if a.podsRead {
 		in.Pods = podFacts(a.pods)
@@ -226,6 +238,26 @@ func (c *Collector) readLease(ctx context.Context, name string, a *around) {
 	case !apierrors.IsNotFound(err):
 		a.miss("lease", "get", "leases.coordination.k8s.io", c.Namespace, err)
 	}
+}
+
+func (c *Collector) readBudget(ctx context.Context, name string, a *around) {
+	var b policyv1.PodDisruptionBudget
+	err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &b)
+	switch {
+	case err == nil:
+		a.budget = &Budget{Name: b.Name, Allowed: b.Status.DisruptionsAllowed, Healthy: b.Status.CurrentHealthy, Wanted: b.Status.DesiredHealthy}
+	case !apierrors.IsNotFound(err): // a group of one, and an instance, have none
+		a.miss("disruption budget", "get", "poddisruptionbudgets.policy", c.Namespace, err)
+	}
+}
+
+func (c *Collector) readEvents(ctx context.Context, name string, a *around) {
+	list, err := events.About(ctx, c.Client, c.Namespace, name)
+	if err != nil {
+		a.miss("events", "list", "events", c.Namespace, err)
+		return
+	}
+	a.events = list
 }
 
 // readOperator looks for the operator in all namespaces. Few may do that, and it is no

@@ -3,6 +3,7 @@ package status
 import (
 	"time"
 
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/events"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/output"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
 )
@@ -74,8 +75,29 @@ type Document struct {
 	ExitCode          int         `json:"exitCode"`
 	// Settings are those of mssql.conf that the spec sets.
 	Settings map[string]string `json:"settings"`
+	// Paused by a person: the operator does nothing. Null while it looks after the resource.
+	Paused *Pause `json:"paused"`
+	// Budget of disruptions; null without -v, or when there is none.
+	Budget *Budget `json:"budget"`
+	// Events, oldest first; empty without -vv.
+	Events []events.Event `json:"events"`
 
 	ObservedGeneration int64 `json:"observedGeneration"`
+}
+
+// Pause is who told the operator to leave the resource alone.
+type Pause struct {
+	By     string     `json:"by"`
+	Reason string     `json:"reason"`
+	Since  *time.Time `json:"since"`
+}
+
+// Budget is how many pods may be evicted by a drain now.
+type Budget struct {
+	Name    string `json:"name"`
+	Allowed int32  `json:"allowed"`
+	Healthy int32  `json:"healthy"`
+	Wanted  int32  `json:"wanted"`
 }
 
 // ReplicaRow is one line of the table.
@@ -277,11 +299,14 @@ type InstanceDocument struct {
 	ServerVersion string     `json:"serverVersion"`
 	PluginVersion string     `json:"pluginVersion"`
 	Operator      *Operator  `json:"operator"`
+	Paused        *Pause     `json:"paused"`
 
 	Problems   []Problem   `json:"problems"`
 	Conditions []Condition `json:"conditions"`
 	Errors     []Unseen    `json:"errors"`
 	ExitCode   int         `json:"exitCode"`
+	// Events, oldest first; empty without -vv.
+	Events []events.Event `json:"events"`
 
 	ObservedGeneration int64 `json:"observedGeneration"`
 }
@@ -299,7 +324,7 @@ func newDocument() Document {
 		APIVersion: output.APIVersion, Kind: KindGroup,
 		Replicas: []ReplicaRow{}, Seeding: []Seeding{}, Databases: []Database{}, Refusals: []Refusal{}, Advice: []Advice{},
 		Findings: []Finding{}, Problems: []Problem{}, Conditions: []Condition{}, Errors: []Unseen{},
-		Settings: map[string]string{},
+		Settings: map[string]string{}, Events: []events.Event{},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/events"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/output"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
@@ -26,6 +27,7 @@ type InstanceInput struct {
 	Plugin   string
 	Self     string
 	NS       string
+	Events   []events.Event // with -vv
 	Errors   []Unseen
 }
 
@@ -37,7 +39,7 @@ func BuildInstance(in InstanceInput) InstanceDocument {
 		Phase: string(i.Status.Phase), Reason: i.Status.Reason, Endpoint: i.Status.Endpoint, State: "?",
 		ServerVersion: i.Status.Version, PluginVersion: in.Plugin, Operator: in.Operator,
 		Problems: []Problem{}, Conditions: conditions(i.Status.Conditions), Errors: append([]Unseen{}, in.Errors...),
-		ObservedGeneration: i.Status.ObservedGeneration,
+		ObservedGeneration: i.Status.ObservedGeneration, Paused: pause(i.Annotations), Events: append([]events.Event{}, in.Events...),
 	}
 	if d.Phase == "" {
 		d.Phase, d.Reason = string(api.PhasePending), "the operator has not looked at it yet"
@@ -57,6 +59,12 @@ func BuildInstance(in InstanceInput) InstanceDocument {
 		d.State = r.Server
 	}
 	d.fence(in)
+	if d.Paused != nil {
+		d.add(api.ReasonPaused, "", d.Paused.told(), in.Self+" maintenance off "+d.Name+in.NS)
+		if api.Phase(d.Phase) == api.PhasePaused {
+			d.Reason = d.Paused.who(in.Now)
+		}
+	}
 	d.problemsOf(in)
 	switch {
 	case in.Operator != nil && in.Operator.Ready == 0:
@@ -154,6 +162,9 @@ func (t *text) instance(d InstanceDocument) {
 		for _, c := range d.Conditions {
 			t.line("  %-20s %-8s %s  %s", c.Type, c.Status, c.Reason, c.Message)
 		}
+	}
+	if t.o.Verbose > 1 {
+		t.events(d.Events, d.Name)
 	}
 	t.d = Document{Problems: d.Problems, Errors: d.Errors}
 	t.problems()

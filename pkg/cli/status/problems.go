@@ -76,8 +76,23 @@ func (d *Document) problems(in Input) {
 			}
 		}
 	}
+	if d.Paused != nil {
+		d.add(api.ReasonPaused, "", d.Paused.told(), in.command("maintenance off %s", g.Name))
+	}
 	d.replicaProblems(in)
 	d.logHeld(in)
+}
+
+// told is the sentence of the problem.
+func (p *Pause) told() string {
+	text := "the operator was told to leave it alone"
+	if p.By != "" {
+		text = p.By + " told the operator to leave it alone"
+	}
+	if p.Reason != "" {
+		text += fmt.Sprintf(": %q", p.Reason)
+	}
+	return text + "; no failover, no repair, and a pod that ends is not made again"
 }
 
 func (d *Document) replicaProblems(in Input) {

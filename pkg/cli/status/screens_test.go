@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/events"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
@@ -132,11 +133,17 @@ func screens() map[string]Input {
 		"healthy": healthyScreen(), "failing-over": failingOverScreen(), "suspecting": suspectingScreen(), "fencing": fencingScreen(), "blocked": blockedScreen(),
 		"seeding": seedingScreen(), "fenced": fencedScreen(), "new": newScreen(), "async": asyncScreen(),
 		"operator-down": operatorDownScreen(), "all-down": allDownScreen(), "few-rights": fewRightsScreen(), "one-unreachable": oneUnreachableScreen(),
+		"paused": pausedScreen(),
 	}
 }
 
 func healthyScreen() Input {
 	_, in := group()
+	in.Budget = &Budget{Name: "sales", Allowed: 1, Healthy: 3, Wanted: 2}
+	for i := range shownEvents + 2 {
+		in.Events = append(in.Events, events.Event{Time: before(time.Duration(30-i) * time.Minute), Count: 1, Type: "Normal", Object: "pod/sales-0", Reason: "Pulled", Message: fmt.Sprintf("image %d", i)})
+	}
+	in.Events = append(in.Events, events.Event{Time: before(time.Minute), Count: 3, Type: "Warning", Object: "sqlag/sales", Reason: "ReplicaInTrouble", Message: "sales-1 did not\nanswer"})
 	return in
 }
 
@@ -282,6 +289,17 @@ func fencedScreen() Input {
 	return in
 }
 
+// pausedScreen: a person told the operator to leave the group alone.
+func pausedScreen() Input {
+	g, in := group()
+	g.Annotations = map[string]string{
+		api.AnnotationPaused:    "true",
+		api.AnnotationPauseNote: `{"by":"alice@example.com","reason":"storage is moved, ticket 4711","since":"2026-08-22T05:15:35Z"}`,
+	}
+	g.Status.Phase, g.Status.Reason = api.PhasePaused, "the annotation stops every change; the servers keep running"
+	return in
+}
+
 func newScreen() Input {
 	g, in := group()
 	g.Status = api.SQLServerAvailabilityGroupStatus{}
@@ -406,7 +424,9 @@ func instances() map[string]InstanceInput {
 	fenced.Instance.Annotations = map[string]string{api.AnnotationFenced: `[{"replica":"one-0","by":"alice@example.com","reason":"disk"}]`}
 	fenced.Pods["one-0"] = PodFacts{Created: before(time.Hour), Node: "node-a"}
 	fenced.Reports = map[string]managerapi.Report{"one-0": {Replica: "one-0", Server: "fenced"}}
-	return map[string]InstanceInput{"instance-running": running, "instance-failed": failed, "instance-operator-down": alone, "instance-fenced": fenced}
+	paused := one(api.PhasePaused, "the annotation stops every change; the server keeps running")
+	paused.Instance.Annotations = map[string]string{api.AnnotationPaused: "true"}
+	return map[string]InstanceInput{"instance-paused": paused, "instance-running": running, "instance-failed": failed, "instance-operator-down": alone, "instance-fenced": fenced}
 }
 
 func TestInstanceScreens_Golden(t *testing.T) {

@@ -54,7 +54,7 @@ of the servers' instance managers through the API server; what could not be seen
   # all groups and instances, worst first
   %[1]s status -A
 
-  # every database and condition; the Lease and the endpoints too
+  # every database, condition and certificate; the Lease, mssql.conf and events too
   %[1]s status demo -v
   %[1]s status demo -vv
 
@@ -76,7 +76,7 @@ of the servers' instance managers through the API server; what could not be seen
 		},
 	}
 	o.AddListFlags(cmd)
-	cmd.Flags().CountVarP(&o.Verbose, "verbose", "v", "-v: every database, conditions, certificates; -vv: the Lease and mssql.conf too")
+	cmd.Flags().CountVarP(&o.Verbose, "verbose", "v", "-v: every database, conditions, certificates, the disruption budget; -vv: the Lease, mssql.conf and events too")
 	return cmd
 }
 
@@ -115,6 +115,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if o.Name == "" {
 		return o.list(ctx, c)
 	}
+	c.Verbose = o.Verbose
 	look := func(ctx context.Context) (screen, error) {
 		seen, err := c.Look(ctx, o.Name)
 		if err != nil {

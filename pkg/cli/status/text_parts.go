@@ -8,6 +8,7 @@ import (
 	"time"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/events"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 )
 
@@ -356,12 +357,53 @@ func (t *text) details() {
 	}
 	t.b.WriteString(conditions.String())
 	t.certificates()
+	if b := d.Budget; b != nil {
+		t.section(fmt.Sprintf("Disruption budget  %s: %d pod%s may be evicted now; %d of at least %d are healthy", b.Name, b.Allowed, manyPods(b.Allowed), b.Healthy, b.Wanted))
+	}
 	if t.o.Verbose < 2 {
 		return
 	}
 	t.leaseDetails()
 	t.settings()
-	t.line("\nEvents  %s events %s%s", t.o.Self, d.Name, t.o.NS)
+	t.events(d.Events, d.Name)
+}
+
+func manyPods(n int32) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+// shownEvents are so many of the newest; the verb events has all.
+const shownEvents = 20
+
+// events are the newest, the latest last.
+func (t *text) events(list []events.Event, name string) {
+	all := ""
+	if n := len(list); n > shownEvents {
+		list, all = list[n-shownEvents:], fmt.Sprintf("the newest %d of %d  ", shownEvents, n)
+	}
+	t.section(fmt.Sprintf("Events  %s(%s events %s%s)", all, t.o.Self, name, t.o.NS))
+	if len(list) == 0 {
+		t.line("  none; Kubernetes forgets them after an hour")
+		return
+	}
+	width := 0
+	for _, e := range list {
+		width = max(width, len(e.Object))
+	}
+	for _, e := range list {
+		kind := fmt.Sprintf("%-7s", e.Type)
+		if e.Type != "Normal" {
+			kind = t.paint(iostreams.StyleYellow, kind)
+		}
+		times := ""
+		if e.Count > 1 {
+			times = fmt.Sprintf(" (%d times)", e.Count)
+		}
+		t.line("  %4s  %s  %-*s  %s: %s%s", age(t.o.Now.Sub(e.Time)), kind, width, e.Object, e.Reason, strings.ReplaceAll(e.Message, "\n", " "), times)
+	}
 }
 
 // settings of mssql.conf.
