@@ -151,8 +151,10 @@ func (g *group) plan(p *peer, m *member, c CopyState) Plan {
 	}
 	*cs = copyState{live: true, sent: common, hardened: common, redone: common}
 	pl := Plan{DB: m.id, Common: common}
-	if c.End > common {
-		pl.UndoTo, cs.undoTo = c.End, c.End
+	if c.End > common && m.db.end > common {
+		// Undo puts back the primary's pages, which hold what its log holds by now: that log is the
+		// one that must come (FG 4.8). The primary's log may never reach the old end of the copy.
+		pl.UndoTo, cs.undoTo = m.db.end, m.db.end
 	}
 	g.in.log(35266, "Server", "Always On Availability Groups connection with secondary database established for primary database '%s' on the availability replica '%s' with Replica ID: {%s}. This is an informational message only. No user action is required.", m.name, p.replica().Server, p.id)
 	return pl

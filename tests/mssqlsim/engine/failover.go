@@ -280,13 +280,20 @@ func (g *group) latch(p *peer) {
 	g.stopWanting(true)
 }
 
-// latchFree clears the latch when its conditions are met: OFFLINE, and both endpoints restarted.
+// latchFree clears the latch when its conditions are met: OFFLINE, and both endpoints restarted,
+// its own and the primary's. Where another server is primary by now, it is the connection to that
+// one that counts, which has not failed.
 func (g *group) latchFree() bool {
 	in := g.in
 	l := g.st.Latch
 	free := in.cfg.Readings.LatchForgets > 0 && in.now.Sub(l.Since) >= in.cfg.Readings.LatchForgets
 	if p := g.peerOn(l.Primary); p != nil && p.link != nil && in.srv.Endpoint != nil {
 		free = free || l.Offlined && in.srv.Endpoint.Restarts > l.Own && p.link.restarts > l.Peer
+	}
+	for _, p := range g.peers {
+		if p.link != nil && p.known && p.status.Role == RolePrimary && p.replica().Server != l.Primary && in.srv.Endpoint != nil {
+			free = free || l.Offlined && in.srv.Endpoint.Restarts > l.Own
+		}
 	}
 	if free {
 		g.put(func(st *GroupState) { st.Latch = nil; st.LastRole = RoleResolving })
