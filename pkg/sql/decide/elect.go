@@ -124,13 +124,15 @@ func (v *view) enough(sync int, witness bool) (needed int, ok bool) {
 
 // lastOnOwnVolume is the newest that was, or may have been, primary, if all of
 // lastPrimary and maybePrimary answer with their own volumes. It is complete by
-// definition: the last one was elected when every earlier one could no longer write.
+// definition: the last one was elected when every earlier one could no longer write. That
+// holds for a record made anew for nobody, too, where lastPrimary is empty: all
+// replicas had to answer before the first was promoted under it (R4).
 func (v *view) lastOnOwnVolume(q question) *ag.Replica {
-	if v.auth.LastPrimary == "" || v.knobs.without("last") {
+	if v.knobs.without("last") {
 		return nil
 	}
 	var newest *ag.Replica
-	for _, name := range append([]string{v.auth.LastPrimary}, v.auth.MaybePrimary...) {
+	for _, name := range v.mayHaveWritten() {
 		r := v.snap.Find(name)
 		if contains(q.without, name) || !v.answersOwnVolume(r).none() {
 			return nil
@@ -138,6 +140,11 @@ func (v *view) lastOnOwnVolume(q question) *ag.Replica {
 		newest = r
 	}
 	return newest
+}
+
+// mayHaveWritten are the last primary and those that may have been primary since, the newest last.
+func (v *view) mayHaveWritten() []string {
+	return append(with(nil, v.auth.LastPrimary), v.auth.MaybePrimary...)
 }
 
 // candidates are those of the pool that may win and hold the highest number.
@@ -305,10 +312,10 @@ func (b *ballot) missing(w *ag.Replica, wx refusal) string {
 
 // wayOut names the safest way out that a person has.
 func (v *view) wayOut(q question) string {
-	if v.auth.LastPrimary == "" || q.live {
+	names := v.mayHaveWritten()
+	if len(names) == 0 || q.live {
 		return ""
 	}
-	names := append([]string{v.auth.LastPrimary}, v.auth.MaybePrimary...)
 	return "; the return of " + strings.Join(names, " and ") + " ends this without loss"
 }
 

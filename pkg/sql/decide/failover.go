@@ -52,6 +52,9 @@ func (v *view) fencing(d *draft, op *ag.Operation) bool {
 			return v.returnLease(d, op)
 		}
 	}
+	if r := v.early(); r != nil {
+		return v.demoteEarly(d, op, r)
+	}
 	if b.winner == "" {
 		v.blockBallot(d, b)
 		return true
@@ -77,6 +80,43 @@ func (v *view) fencing(d *draft, op *ag.Operation) bool {
 		return true
 	}
 	return v.promote(d, op, to, b.lastPrimary, fences)
+}
+
+// early is a replica that says PRIMARY while the earlier holders are being fenced, and is none
+// of those that the record knows: the nominee itself; or, where the record was made anew and
+// does not know who held the lost one, any.
+func (v *view) early() *ag.Replica {
+	for _, r := range v.primaries() {
+		if certainlyRun(r, v.auth.Holder) || v.unknownHolder() && !v.unfenced(r.Name, "") {
+			return r
+		}
+	}
+	return nil
+}
+
+// unknownHolder: an earlier holder is not known, as its Lease was lost.
+func (v *view) unknownHolder() bool {
+	for _, g := range v.auth.Unfenced {
+		if g.Run.Zero() {
+			return true
+		}
+	}
+	return false
+}
+
+// demoteEarly: an earlier FAILOVER has taken effect late, one of a record that was lost, or a
+// person has sent one. What the replica has acknowledged counts, so that it is entered as a
+// possible primary and does not become stale; then it is taken offline, which discards
+// nothing, and the election finds its number.
+func (v *view) demoteEarly(d *draft, op *ag.Operation, r *ag.Replica) bool {
+	if r.Name != v.auth.LastPrimary && !contains(v.auth.MaybePrimary, r.Name) {
+		next := v.auth.Clone()
+		next.MaybePrimary = append(next.MaybePrimary, r.Name)
+		next.Operation = v.step(op, op.Phase, "%s is PRIMARY already; it is taken offline until the earlier holders are fenced", r.Name)
+		d.do(ag.Swap{Next: next, Why: r.Name + " is PRIMARY before the earlier holders are fenced"})
+	}
+	v.demote(d, r, "it is PRIMARY before the earlier holders are fenced")
+	return true
 }
 
 // failed is the target of this operation that has been tried already and is not to be

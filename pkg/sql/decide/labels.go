@@ -29,7 +29,7 @@ func (v *view) publishable() string {
 	if p == nil {
 		return ""
 	}
-	if op := v.auth.Operation; op != nil && op.Phase == ag.PhaseDemoting {
+	if op := v.auth.Operation; op != nil && (op.Phase == ag.PhaseDemoting || op.Phase == ag.PhaseFencing || op.Phase == ag.PhaseAborting) {
 		return ""
 	}
 	// One that carries it keeps it while a database is in trouble: readiness, not the

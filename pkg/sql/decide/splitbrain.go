@@ -50,14 +50,14 @@ func (v *view) demoteStray(d *draft, x *ag.Replica) {
 }
 
 // knownToOperation: the operation in flight deals with them: earlier holders in phase
-// fencing.
+// fencing, and whoever says PRIMARY where one of those is not known.
 func (v *view) knownToOperation(strays []*ag.Replica) bool {
 	op := v.auth.Operation
 	if op == nil || op.Phase != ag.PhaseFencing && op.Phase != ag.PhaseAborting {
 		return false
 	}
 	for _, r := range strays {
-		if !v.unfenced(r.Name, "") {
+		if !v.unfenced(r.Name, "") && !v.unknownHolder() {
 			return false
 		}
 	}
