@@ -46,21 +46,29 @@ func ruleRenew(v *view, d *draft) bool {
 		hope = ""
 	}
 	if hope == "" {
-		d.block(ag.ReasonCommitPending, "", p.Name, "%s: nothing is acknowledged until %s; or, which loses nothing because it is the last primary itself: kubectl mssql failover NAME --to %s --allow-data-loss=unlimited",
-			cause, orText(v.quorumMissing(p), "its secondaries follow it again"), p.Name)
+		v.blockCommits(d, p, cause)
 		return false
 	}
 	if n := v.renewals(); n > 0 {
+		left := renewPause<<(n-1) - elapsed(v.in.Memory.LastRoleChangeAt, v.now)
+		if n >= maxRenewals || left > 0 {
+			v.blockCommits(d, p, fmt.Sprintf("%s, and %d promotions of it onto itself have not helped", cause, n))
+		}
 		if n >= maxRenewals {
-			d.block(ag.ReasonCommitPending, "", p.Name, "%s, and %d promotions of it onto itself have not helped", cause, n)
 			return false
 		}
-		if left := renewPause<<(n-1) - elapsed(v.in.Memory.LastRoleChangeAt, v.now); left > 0 {
+		if left > 0 {
 			d.wait(left, "the next promotion of %s onto itself", p.Name)
 			return false
 		}
 	}
 	return v.startRenewal(d, p, ag.OperationSwitchover, cause+": "+hope, nil)
+}
+
+// blockCommits says for what the primary waits, and which command ends it.
+func (v *view) blockCommits(d *draft, p *ag.Replica, cause string) {
+	d.block(ag.ReasonCommitPending, "", p.Name, "%s: nothing is acknowledged until %s; or, which loses nothing because it is the last primary itself: kubectl mssql failover NAME --to %s --allow-data-loss=unlimited",
+		cause, orText(v.quorumMissing(p), "its secondaries follow it again"), p.Name)
 }
 
 // commitStuck: it has been waiting for too long.
