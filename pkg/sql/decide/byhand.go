@@ -54,12 +54,8 @@ func (v *view) chosenByHand(d *draft, strays []*ag.Replica) (claimed, known bool
 		return false, false
 	}
 	if _, entered := v.byHand(x.Name); !entered {
-		next := v.auth.Clone()
-		next.ByHand = append(next.ByHand, ag.ByHand{Replica: x.Name, Before: v.recordedSequence(x.Name)})
-		next.MaybePrimary = append(less(next.MaybePrimary, x.Name), x.Name)
-		d.do(ag.Swap{Next: next, Why: x.Name + " was made PRIMARY by hand, in a later promotion than that of " + v.auth.Holder.Replica})
+		v.enterByHand(d, x, "was made PRIMARY by hand, in a later promotion than that of "+v.auth.Holder.Replica)
 		d.event(ag.EventWarning, ag.ReasonTwoPrimaries, "%s was made PRIMARY by hand; %s holds the Lease still", x.Name, v.auth.Holder.Replica)
-		d.soon("the holder to be taken offline")
 		return true, true
 	}
 	if op := v.auth.Operation; op != nil {
@@ -82,6 +78,45 @@ func (v *view) chosenByHand(d *draft, strays []*ag.Replica) (claimed, known bool
 	return v.overtake(d, x), true
 }
 
+// enterByHand records a person's choice, with the number that it had before.
+func (v *view) enterByHand(d *draft, x *ag.Replica, why string) {
+	next := v.auth.Clone()
+	next.ByHand = append(next.ByHand, ag.ByHand{Replica: x.Name, Before: v.recordedSequence(x.Name)})
+	next.MaybePrimary = append(less(next.MaybePrimary, x.Name), x.Name)
+	d.do(ag.Swap{Next: next, Why: x.Name + " " + why})
+	d.soon("the holder to be taken offline")
+}
+
+// wasByHand is a replica that was made PRIMARY by hand and is no longer when it is first
+// seen: nobody renewed its write lease, for instance. It is RESOLVING, its configuration is
+// of a later promotion than the primary's, and no promotion of the record explains that. Of
+// several, which follow one another's promotion, it is the one that calls itself the primary.
+func (v *view) wasByHand() *ag.Replica {
+	if len(v.auth.ByHand) > 0 {
+		return nil
+	}
+	for _, g := range v.auth.GivenUp {
+		if g.Sequence == 0 {
+			return nil // how far our own promotion has come is not known yet
+		}
+	}
+	var found []*ag.Replica
+	for i := range v.snap.Replicas {
+		x := &v.snap.Replicas[i]
+		if x.Mode == ag.ModeSynchronous && reached(x) && x.Local.Role == ag.RoleResolving && v.beyond(x) &&
+			v.recordedSequence(x.Name) > 0 && v.laterPromotion(x) && !v.explained(x) {
+			if sameServer(x.Local.PrimaryName, x.Name) {
+				return x
+			}
+			found = append(found, x)
+		}
+	}
+	if len(found) != 1 {
+		return nil
+	}
+	return found[0]
+}
+
 // handSettles is how long a holder that was taken out of office, alive and by no operation
 // of ours, is not followed by an election: a person's FAILOVER on another replica may be
 // under way there, and its statement does not show until it has taken effect.
@@ -100,6 +135,10 @@ func (v *view) handMayCome(st standing, since time.Time) time.Duration {
 func (v *view) settleByHand(d *draft) bool {
 	if v.auth.Operation != nil || v.standing() != holderWriting {
 		return false
+	}
+	if x := v.wasByHand(); x != nil {
+		v.enterByHand(d, x, "was made PRIMARY by hand for a while: its configuration is of a later promotion than that of "+v.auth.Holder.Replica)
+		return true
 	}
 	for _, e := range v.auth.ByHand {
 		if x := v.snap.Find(e.Replica); notPrimary(x) && v.beyond(x) {
@@ -123,7 +162,7 @@ func (v *view) overtake(d *draft, x *ag.Replica) bool {
 		v.demote(d, p, x.Name+" was made PRIMARY by hand, and its secondaries follow it")
 		d.event(ag.EventWarning, ag.EventDemoted, "%s was made PRIMARY by hand and is followed: %s is taken offline", x.Name, p.Name)
 		return true
-	case p.Local.Sequence > e.Before:
+	case p.Local.Sequence > e.Before && !v.wroteNothingWithout(x, p.Name, e):
 		d.block(ag.ReasonTwoPrimaries, "R12", x.Name, "it was made PRIMARY by hand, and %s: it is taken offline, and what it has acknowledged is on it alone", why)
 		d.do(ag.TakeOffline{Replica: x.Name, Why: "it is PRIMARY without the Lease", Guard: ag.Guard{PodUID: x.Pod.UID, Role: ag.RolePrimary}})
 		d.soon("%s to be offline", x.Name)
@@ -147,7 +186,7 @@ func (v *view) notOvertaken(x *ag.Replica, e ag.ByHand) string {
 		return "it is fenced"
 	case runOf(x).Zero():
 		return "its instance manager does not answer"
-	case e.Before == 0 || p.Local.Sequence != e.Before:
+	case (e.Before == 0 || p.Local.Sequence != e.Before) && !v.wroteNothingWithout(x, p.Name, e):
 		return fmt.Sprintf("%s has gone on without it (sequence number %d, that of %s was %d)", p.Name, p.Local.Sequence, x.Name, e.Before)
 	}
 	ns := len(v.auth.Rule.Set)
@@ -167,7 +206,8 @@ func (v *view) notOvertaken(x *ag.Replica, e ag.ByHand) string {
 // last primary, and it is not proven that the one holds all that the other has acknowledged.
 // It is proven where the last primary is no longer PRIMARY and stopped at the number at
 // which the other left it: a synchronous secondary is dropped by a change of the
-// configuration before anything is acknowledged without it.
+// configuration before anything is acknowledged without it. Or where it could not
+// acknowledge anything without the other, or has become its secondary since.
 func (v *view) disputed() refusal {
 	for _, e := range v.auth.ByHand {
 		x, last := v.snap.Find(e.Replica), v.snap.Find(v.auth.LastPrimary)
@@ -178,15 +218,70 @@ func (v *view) disputed() refusal {
 		case !v.answersOwnVolume(x).none():
 			return refuse("R12", "%s was made PRIMARY by hand, and what it has acknowledged may be on it alone: %s", e.Replica, v.answersOwnVolume(x).why)
 		case v.deadLast() && e.Before >= v.recordedSequence(v.auth.LastPrimary):
+		case isPrimary(last):
+			return refuse("R12", "%s was made PRIMARY by hand beside %s, which is PRIMARY", e.Replica, v.auth.LastPrimary)
+		case v.wroteNothingWithout(x, v.auth.LastPrimary, e):
 		case !v.answersOwnVolume(last).none():
 			return refuse("R12", "%s was made PRIMARY by hand beside %s, which must answer, as it may have gone on: %s", e.Replica, v.auth.LastPrimary, v.answersOwnVolume(last).why)
-		case !notPrimary(last):
-			return refuse("R12", "%s was made PRIMARY by hand beside %s, which is PRIMARY", e.Replica, v.auth.LastPrimary)
+		case v.followed(last, x, e):
 		case e.Before == 0 || last.Local.Sequence != e.Before:
-			return refuse("R12", "%s was made PRIMARY by hand beside %s, and each may have acknowledged what the other lacks: choose with a failover request that accepts the loss of one", e.Replica, v.auth.LastPrimary)
+			return refuse("R12", "%s was made PRIMARY by hand beside %s, and each may have acknowledged what the other lacks%s: choose with a failover request that accepts the loss of one",
+				e.Replica, v.auth.LastPrimary, v.witnesses(x, v.auth.LastPrimary))
 		}
 	}
 	return refusal{}
+}
+
+// wroteNothingWithout: h was primary when x was made PRIMARY by hand, and has acknowledged
+// nothing since that x lacks. Every commit waits for k secondaries, and so many are left only
+// if x is among them: of the others, fewer than k may have taken a configuration of h
+// without x, which would have a higher number than x's last one before (FG 5.1). That x's
+// number before is of an earlier promotion tells that it is one from before.
+func (v *view) wroteNothingWithout(x *ag.Replica, h string, e ag.ByHand) bool {
+	k := int(v.auth.Rule.K)
+	if r := v.snap.Find(h); reached(r) {
+		k = min(k, int(r.Local.RequiredToCommit))
+	}
+	if e.Before <= 0 || e.Before>>32 >= x.Local.Sequence>>32 {
+		return false
+	}
+	return len(v.mayHaveHelped(x, h, e)) < k
+}
+
+// mayHaveHelped are the synchronous replicas that may have hardened commits of h without x.
+func (v *view) mayHaveHelped(x *ag.Replica, h string, e ag.ByHand) []string {
+	var names []string
+	for _, name := range v.auth.Rule.Names() {
+		if z := v.snap.Find(name); name != h && name != x.Name && (!v.answersOwnVolume(z).none() || z.Local.Sequence > e.Before) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// witnesses names the replicas whose answer might settle the dispute.
+func (v *view) witnesses(x *ag.Replica, h string) string {
+	s := ""
+	for _, name := range v.auth.Rule.Names() {
+		if z := v.snap.Find(name); name != h && name != x.Name && !v.answersOwnVolume(z).none() {
+			s += fmt.Sprintf(", and %s, which might tell, does not count as an answer (%s)", name, v.answersOwnVolume(z).why)
+		}
+	}
+	return s
+}
+
+// followed: the last primary has become a secondary of x since. It has x's configuration, and
+// every copy is on the recovery fork that began with x's promotion.
+func (v *view) followed(last, x *ag.Replica, e ag.ByHand) bool {
+	if last.Local.Sequence != x.Local.Sequence || e.Before <= 0 || e.Before>>32 >= x.Local.Sequence>>32 || len(x.Local.Databases) == 0 {
+		return false
+	}
+	for _, db := range x.Local.Databases {
+		if o := database(last.Local.Databases, db.Name); o == nil || db.RecoveryFork == "" || o.RecoveryFork != db.RecoveryFork {
+			return false
+		}
+	}
+	return true
 }
 
 // deadLast: the last primary is the holder, and its run is proven dead.

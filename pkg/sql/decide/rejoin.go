@@ -14,11 +14,30 @@ func (v *view) mayRejoin(r, p *ag.Replica) refusal {
 		return refusal{}
 	case v.mayHoldMore(r):
 		return refuse("", "another replica was forced to primary, and what that has lost may be on %s alone: drop the group there by hand when nothing in its copies is needed", r.Name)
-	case v.ahead(r, p) && !v.explained(r):
+	case v.ahead(r, p) && !v.explained(r) && !v.wroteNothing(r, p):
 		return refuse("", "no promotion of the record explains its configuration (sequence number %d, the primary's %d): it may have been promoted by hand, and hold what the primary does not",
 			r.Local.Sequence, p.Local.Sequence)
 	}
 	return refusal{}
+}
+
+// wroteNothing: r, whose configuration is later than that of the primary p, has acknowledged
+// nothing in it. Its commits would have waited for as many secondaries as that configuration
+// asks for, and fewer can have followed it: the others hold an earlier one, of an earlier
+// promotion, or of no later number than r had itself before (FG 5.1).
+func (v *view) wroteNothing(r, p *ag.Replica) bool {
+	before := v.recordedSequence(r.Name)
+	if before > p.Local.Sequence {
+		before = 0 // not from before
+	}
+	followers := 0
+	for _, name := range v.auth.Rule.Names() {
+		z := v.snap.Find(name)
+		if name != r.Name && (!v.answersOwnVolume(z).none() || z.Local.Sequence>>32 >= r.Local.Sequence>>32 && z.Local.Sequence > before) {
+			followers++
+		}
+	}
+	return followers < int(r.Local.RequiredToCommit)
 }
 
 // mayReseed is why the copies of this replica are not dropped and seeded anew, or nothing.
