@@ -4,9 +4,12 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/decide"
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
 )
 
@@ -137,6 +140,7 @@ func (k *checker) lookForWritable() {
 	}
 	if w.now() >= p.limit {
 		if why := k.stuck(); why != "" {
+			k.tell()
 			k.violation("I3: %s", why)
 		}
 		k.done()
@@ -156,6 +160,42 @@ func (k *checker) done() {
 // working tells whether clients write now and did so lately.
 func (k *checker) working() bool { return k.lastAck > 0 && k.c.w.now()-k.lastAck < 5*time.Second }
 
+// blocks are what the resource's status names, and what the acting controller has said in its newest
+// pass: a PRIMARY that may not acknowledge anything is told of by a condition only.
+func (k *checker) blocks() []ag.Block {
+	var all []ag.Block
+	if m := k.c.api.group.Status.Memory; m != nil {
+		for _, b := range m.Blocks {
+			all = append(all, ag.Block{Reason: b.Reason, Rule: ag.Rule(b.Rule), Replica: b.Replica, Message: b.Message})
+		}
+	}
+	if l := k.c.faults.leader(); l != nil && l.known {
+		for _, b := range l.report.Decision.Blocks {
+			if !slices.Contains(all, b) {
+				all = append(all, b)
+			}
+		}
+	}
+	return all
+}
+
+// tell writes what the acting controller saw last, for whoever reads the trace of a dead end.
+func (k *checker) tell() {
+	l := k.c.faults.leader()
+	if l == nil || !l.known {
+		return
+	}
+	for i := range l.report.Snapshot.Replicas {
+		r := &l.report.Snapshot.Replicas[i]
+		k.c.w.fact("SEEN", "%s: %+v; as the primary sees it: %+v", r.Name, r.Local, r.Remote)
+	}
+	a := l.report.Authority
+	k.c.w.fact("SEEN", "by hand %v, given up %v, sequences %v, recoveries %+v", a.ByHand, a.GivenUp, a.Sequences, l.report.Memory.Recoveries)
+	for _, line := range strings.Split(strings.TrimSpace(decide.Explain(l.report.Decision)), "\n") {
+		k.c.w.fact("SEEN", "%s", line)
+	}
+}
+
 // stuck says why a group that cannot be written is a dead end; "" when it is blocked for a true reason.
 func (k *checker) stuck() string {
 	if k.working() {
@@ -163,13 +203,11 @@ func (k *checker) stuck() string {
 	}
 	c := k.c
 	blocks := ""
-	if m := c.api.group.Status.Memory; m != nil {
-		for _, b := range m.Blocks {
-			blocks += fmt.Sprintf("; %s %s %s: %s", b.Rule, b.Reason, b.Replica, b.Message)
-			for _, n := range c.nodes {
-				if (n.gone || n.volumes > 0) && (b.Replica == n.name || strings.Contains(b.Message, n.name)) {
-					return ""
-				}
+	for _, b := range k.blocks() {
+		blocks += fmt.Sprintf("; %s %s %s: %s", b.Rule, b.Reason, b.Replica, b.Message)
+		for _, n := range c.nodes {
+			if (n.gone || n.volumes > 0) && (b.Replica == n.name || strings.Contains(b.Message, n.name)) {
+				return ""
 			}
 		}
 	}
