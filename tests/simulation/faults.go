@@ -318,6 +318,7 @@ func (i *injector) heal() {
 	w := i.c.w
 	i.healed = true
 	w.fact("FAULT", "all faults end")
+	i.kill() // a second driver beside the controllers is one
 	for _, f := range i.undo {
 		f()
 	}
