@@ -103,6 +103,15 @@ func failover() []Entry {
 			[]string{"See the neighbouring condition FailoverBlocked, or the move under way."},
 		},
 		{
+			"MSSQL2018", "ServiceLeadsElsewhere",
+			"The Service for writes does not lead to the primary, or to nobody: its pod is not ready, or Kubernetes has not followed the new label. After an outage of the API server that can take a minute.",
+			[]string{"kubectl get endpointslices -l kubernetes.io/service-name=NAME-rw", "kubectl get pod REPLICA -L kubectl-mssql.io/role"},
+			[]string{
+				"Wait a minute: the controllers of Kubernetes and kube-proxy ask again after an outage with pauses of up to 60 s.",
+				"If it stays: restart kube-controller-manager, or on the clients' nodes kube-proxy.",
+			},
+		},
+		{
 			"MSSQL2101", "DataLossNotBounded",
 			"A forced move is bounded, by --allow-data-loss=SECONDS or maxReplicationLagSeconds, and the loss cannot be shown to be below it.", nil,
 			[]string{"Wait for the old primary, or accept with --allow-data-loss=unlimited."},

@@ -38,6 +38,7 @@ func table() map[string]Need {
 			optional(rule("the record of who may write, and the move under way", "coordination.k8s.io", "leases", InNamespace, "get")),
 			optional(rule("queues, lag and seeding, from the servers' instance managers", "", "pods/proxy", InNamespace, "get")),
 			only(Data, optional(rule("the same, where the API server's proxy cannot reach the pods", "", "pods/portforward", InNamespace, "create"))),
+			optional(rule("tell where the write Service leads", "discovery.k8s.io", "endpointslices", InNamespace, "list")),
 			optional(rule("tell that no operator runs", apps, "deployments", InCluster, "list")),
 			optional(rule("-v: how many pods may be evicted", "policy", "poddisruptionbudgets", InNamespace, "get")),
 			optional(rule("-vv: what was told", "", "events", InNamespace, "list")),

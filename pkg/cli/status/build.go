@@ -43,6 +43,10 @@ type Input struct {
 	Reports map[string]managerapi.Report
 	// Lease; nil when it could not be read or is not there.
 	Lease *LeaseFacts
+	// WritesLeadTo are the pods to which the write Service sends clients; LeadsKnown is
+	// false where that could not be read.
+	WritesLeadTo []string
+	LeadsKnown   bool
 	// Operator; nil when nothing is known of it.
 	Operator *Operator
 	Now      time.Time
@@ -102,6 +106,7 @@ func Build(in Input) Document {
 	d.progress(in)
 	d.refusals(in)
 	d.problems(in)
+	d.led(in)
 	d.advice(in)
 	d.verdict(in)
 	return d

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -110,6 +111,7 @@ type around struct {
 	podsRead bool
 	lease    *coordinationv1.Lease
 	operator *Operator
+	slices   []discoveryv1.EndpointSlice
 	budget   *Budget
 	events   []events.Event
 	unseen   []Unseen
@@ -147,6 +149,7 @@ func (c *Collector) Look(ctx context.Context, name string) (Seen, error) {
 	wg.Go(func() { c.readPods(ctx, name, &a) })
 	wg.Go(func() { c.readLease(ctx, name, &a) })
 	wg.Go(func() { c.readOperator(ctx, &a) })
+	wg.Go(func() { c.readSlices(ctx, name, &a) })
 	if c.Verbose > 0 {
 		wg.Go(func() { c.readBudget(ctx, name, &a) })
 	}
@@ -183,6 +186,7 @@ func (c *Collector) Look(ctx context.Context, name string) (Seen, error) {
 	if a.podsRead {
 		in.Pods = podFacts(a.pods)
 	}
+	in.WritesLeadTo, in.LeadsKnown = leads(a.slices, group.ListenerName())
 	if a.lease != nil {
 		authority, problem := state.Decode(a.lease, string(group.UID))
 		in.Lease = &LeaseFacts{Authority: authority, Problem: problem}
@@ -258,6 +262,32 @@ func (c *Collector) readEvents(ctx context.Context, name string, a *around) {
 		return
 	}
 	a.events = list
+}
+
+// readSlices reads where the Services lead. Where that may not be read, nothing is said of it.
+func (c *Collector) readSlices(ctx context.Context, name string, a *around) {
+	var list discoveryv1.EndpointSliceList
+	if err := c.Client.List(ctx, &list, client.InNamespace(c.Namespace), client.MatchingLabels{api.LabelInstance: name}); err == nil {
+		a.slices = list.Items
+	}
+}
+
+// leads are the ready pods behind a Service; known is false for one that has no slice at all.
+func leads(list []discoveryv1.EndpointSlice, service string) (pods []string, known bool) {
+	pods = []string{}
+	for _, s := range list {
+		if s.Labels[discoveryv1.LabelServiceName] != service {
+			continue
+		}
+		known = true
+		for _, e := range s.Endpoints {
+			if (e.Conditions.Ready == nil || *e.Conditions.Ready) && e.TargetRef != nil && !slices.Contains(pods, e.TargetRef.Name) {
+				pods = append(pods, e.TargetRef.Name)
+			}
+		}
+	}
+	slices.Sort(pods)
+	return pods, known
 }
 
 // readOperator looks for the operator in all namespaces. Few may do that, and it is no

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -140,7 +141,7 @@ func TestStatus_OfNineReplicasAsksAllAtOnce(t *testing.T) {
 		count[r.Verb+" "+r.Resource]++
 	}
 	want := map[string]int{
-		"get sqlserveravailabilitygroups": 1, "list pods": 1, "get leases": 1, "list deployments": 1, "get pods/proxy": 9,
+		"get sqlserveravailabilitygroups": 1, "list pods": 1, "get leases": 1, "list deployments": 1, "list endpointslices": 1, "get pods/proxy": 9,
 	}
 	if fmt.Sprint(count) != fmt.Sprint(want) {
 		t.Errorf("round trips %v, want %v", count, want)
@@ -379,5 +380,38 @@ func TestWatch_OnATerminalRedrawsInPlaceAndCtrlCIsNoError(t *testing.T) {
 	first, _, _ := strings.Cut(c.out.String(), "\x1b[")
 	if up := fmt.Sprintf("\x1b[%dA\r\x1b[J", strings.Count(first, "\n")); !strings.Contains(c.out.String(), up) {
 		t.Errorf("the cursor does not go up by the lines of the screen: %q", c.out.String())
+	}
+}
+
+func TestStatus_SaysWhereKubernetesLeadsClients(t *testing.T) {
+	t.Parallel()
+	slice := func(pods ...string) *discoveryv1.EndpointSlice {
+		s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "sales-rw-x", Labels: map[string]string{
+			discoveryv1.LabelServiceName: "sales-rw", api.LabelInstance: "sales",
+		}}}
+		for _, p := range pods {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: p}})
+		}
+		return s
+	}
+	for _, c := range []struct {
+		name string
+		pods []string
+		want string
+	}{
+		{"to the primary is well", []string{"sales-0"}, "✔ prod/sales  Healthy"},
+		{"to a secondary is told", []string{"sales-1"}, "Service sales-rw leads to sales-1, and the primary is sales-0"},
+		{"nowhere is told", nil, "MSSQL2018  Service sales-rw leads nowhere, and the primary is sales-0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := clitest.Start(t)
+			sales(t, a, 3)
+			a.Add(t, slice(c.pods...))
+			out, _, err := run(t, a, "sales")
+			if err != nil || !strings.Contains(out, c.want) {
+				t.Errorf("%v: %q is missing in\n%s", err, c.want, out)
+			}
+		})
 	}
 }

@@ -48,31 +48,33 @@ type Document struct {
 	// Elected would be promoted if the primary were lost now, or is being promoted.
 	Elected string `json:"elected"`
 	// Waiting and Findings say what goes on; null and empty while nothing is amiss.
-	Waiting           *Waiting    `json:"waiting"`
-	Findings          []Finding   `json:"findings"`
-	AutomaticFailover string      `json:"automaticFailover"`
-	CommitsWaitFor    *int32      `json:"commitsWaitFor"`
-	Sequence          int64       `json:"sequence"`
-	SequenceAgree     int         `json:"sequenceAgree"`
-	WriteEndpoint     string      `json:"writeEndpoint"`
-	ReadEndpoint      string      `json:"readEndpoint"`
-	ServerVersion     string      `json:"serverVersion"`
-	PluginVersion     string      `json:"pluginVersion"`
-	Operator          *Operator   `json:"operator"`
-	Operation         *Operation  `json:"operation"`
-	Lease             *Lease      `json:"lease"`
-	Seeding           []Seeding   `json:"seeding"`
-	DatabasesTotal    int         `json:"databasesTotal"`
-	DatabasesInStep   int         `json:"databasesInStep"`
-	Databases         []Database  `json:"databases"`
-	BlockedReason     string      `json:"blockedReason"`
-	BlockedSince      *time.Time  `json:"blockedSince"`
-	Refusals          []Refusal   `json:"refusals"`
-	Advice            []Advice    `json:"advice"`
-	Problems          []Problem   `json:"problems"`
-	Conditions        []Condition `json:"conditions"`
-	Errors            []Unseen    `json:"errors"`
-	ExitCode          int         `json:"exitCode"`
+	Waiting           *Waiting  `json:"waiting"`
+	Findings          []Finding `json:"findings"`
+	AutomaticFailover string    `json:"automaticFailover"`
+	CommitsWaitFor    *int32    `json:"commitsWaitFor"`
+	Sequence          int64     `json:"sequence"`
+	SequenceAgree     int       `json:"sequenceAgree"`
+	WriteEndpoint     string    `json:"writeEndpoint"`
+	// WritesLeadTo are the pods behind it, as Kubernetes has it now; null when not read.
+	WritesLeadTo    []string    `json:"writesLeadTo"`
+	ReadEndpoint    string      `json:"readEndpoint"`
+	ServerVersion   string      `json:"serverVersion"`
+	PluginVersion   string      `json:"pluginVersion"`
+	Operator        *Operator   `json:"operator"`
+	Operation       *Operation  `json:"operation"`
+	Lease           *Lease      `json:"lease"`
+	Seeding         []Seeding   `json:"seeding"`
+	DatabasesTotal  int         `json:"databasesTotal"`
+	DatabasesInStep int         `json:"databasesInStep"`
+	Databases       []Database  `json:"databases"`
+	BlockedReason   string      `json:"blockedReason"`
+	BlockedSince    *time.Time  `json:"blockedSince"`
+	Refusals        []Refusal   `json:"refusals"`
+	Advice          []Advice    `json:"advice"`
+	Problems        []Problem   `json:"problems"`
+	Conditions      []Condition `json:"conditions"`
+	Errors          []Unseen    `json:"errors"`
+	ExitCode        int         `json:"exitCode"`
 	// Settings are those of mssql.conf that the spec sets.
 	Settings map[string]string `json:"settings"`
 	// Paused by a person: the operator does nothing. Null while it looks after the resource.

@@ -130,7 +130,7 @@ func edit(in Input, reporter, replica string, change func(*managerapi.Copy)) {
 
 func screens() map[string]Input {
 	return map[string]Input{
-		"healthy": healthyScreen(), "failing-over": failingOverScreen(), "suspecting": suspectingScreen(), "fencing": fencingScreen(), "blocked": blockedScreen(),
+		"healthy": healthyScreen(), "failing-over": failingOverScreen(), "suspecting": suspectingScreen(), "led-elsewhere": ledElsewhereScreen(), "fencing": fencingScreen(), "blocked": blockedScreen(),
 		"seeding": seedingScreen(), "fenced": fencedScreen(), "new": newScreen(), "async": asyncScreen(),
 		"operator-down": operatorDownScreen(), "all-down": allDownScreen(), "few-rights": fewRightsScreen(), "one-unreachable": oneUnreachableScreen(),
 		"paused": pausedScreen(),
@@ -192,6 +192,13 @@ func suspectingScreen() Input {
 	in.Lease.Authority.Holder = ag.Run{Replica: "sales-0", PodUID: "u"}
 	r := report("sales-1", false)
 	in.Reports["sales-1"] = r
+	return in
+}
+
+// ledElsewhereScreen: all is well but where Kubernetes leads clients.
+func ledElsewhereScreen() Input {
+	_, in := group()
+	in.WritesLeadTo, in.LeadsKnown = []string{"sales-1"}, true
 	return in
 }
 
@@ -594,7 +601,7 @@ func TestExitCode_TellsWritesDownFromDegraded(t *testing.T) {
 	t.Parallel()
 	cases := screens()
 	for name, want := range map[string]int{
-		"healthy": 0, "failing-over": 9, "suspecting": 9, "fencing": 9, "blocked": 9, "seeding": 8, "fenced": 8, "new": 9, "operator-down": 8, "all-down": 9, "few-rights": 0,
+		"healthy": 0, "failing-over": 9, "suspecting": 9, "fencing": 9, "led-elsewhere": 8, "blocked": 9, "seeding": 8, "fenced": 8, "new": 9, "operator-down": 8, "all-down": 9, "few-rights": 0,
 	} {
 		if got := Build(cases[name]).ExitCode; got != want {
 			t.Errorf("%s: exit code %d, want %d", name, got, want)
