@@ -133,7 +133,7 @@ func (e *Engine) Step(ctx context.Context, key ag.Key) (Report, error) {
 		Watch: e.watch(loaded.Policy.UID), Request: loaded.Request, Omit: e.omit,
 	}
 	r.Decision = decide.Decide(in)
-	e.keepWatch(loaded.Policy.UID, loaded.Authority, r.Decision.Watch)
+	e.keepWatch(loaded.Policy.UID, in.Watch, loaded.Authority, r.Decision.Watch)
 	if err := e.save(ctx, &r, r.Decision.Memory); err != nil {
 		return r, conflict(&r, err)
 	}
@@ -352,12 +352,14 @@ func (e *Engine) watch(uid string) ag.Watch {
 	return e.watches[uid]
 }
 
-// keepWatch keeps what a pass has seen. When an event has shown another renewal while the
-// pass was under way, that one is the newer, and was first seen when the event came.
-func (e *Engine) keepWatch(uid string, read ag.Authority, w ag.Watch) {
+// keepWatch keeps what a pass has seen, which began with what was seen before. When an event
+// has shown another renewal while the pass was under way, that one is the newer, and was
+// first seen when the event came.
+func (e *Engine) keepWatch(uid string, before ag.Watch, read ag.Authority, w ag.Watch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if now := e.watches[uid]; now.Epoch == read.Epoch && now.Renewals != read.Renewals && now.Renewals != "" {
+	now := e.watches[uid]
+	if event := now.Renewals != before.Renewals; event && now.Epoch == read.Epoch && now.Renewals != read.Renewals && now.Renewals != "" {
 		w.Renewals, w.Seen, w.Reads = now.Renewals, now.Seen, now.Reads
 	}
 	e.watches[uid] = w

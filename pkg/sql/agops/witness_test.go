@@ -91,3 +91,37 @@ func TestAnEventNeverMakesAnElapsedTimeLonger(t *testing.T) {
 		t.Errorf("promoted %s after the last renewal, which is less than %s", promoted-8*time.Second, d)
 	}
 }
+
+func TestTheWaitCountsFromTheLastRenewalThatPassesHaveSeen(t *testing.T) {
+	t.Parallel()
+	w := settled(t)
+	e, d := w.engine(), w.policy.Timing.D()
+	pass := func() time.Duration {
+		r, err := e.Step(context.Background(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return max(r.Next, 100*time.Millisecond)
+	}
+	for range 10 { // renewals that nobody tells of but the passes themselves
+		w.auth.Renewals = w.clock.Now().String()
+		pass()
+		w.clock.Step(2 * time.Second)
+	}
+	w.auth.Renewals = "the last one"
+	pass()
+	last := w.clock.Now()
+	w.primary().down = true
+	for w.clock.Since(last) < 2*time.Minute {
+		w.clock.Step(pass())
+		for _, l := range w.log {
+			if strings.Contains(l, "FAILOVER") {
+				if at := w.clock.Since(last); at < d || at > d+3*time.Second {
+					t.Errorf("promoted %s after the last renewal, want %s and at most three seconds later", at, d)
+				}
+				return
+			}
+		}
+	}
+	t.Fatalf("nobody was promoted\n%s", strings.Join(w.log, "\n"))
+}
