@@ -206,20 +206,13 @@ func (m *manager) writeLeaseRounds(ctx context.Context) {
 
 // writeLeaseTick is one round. Its order matters: clocks, server, judgement, renewal.
 func (m *manager) writeLeaseTick(ctx context.Context, s *localSession) error {
-	now := m.clock.now()
-	var jumped bool
-	m.change(func(st lease.State) lease.State {
-		st, jumped = st.Tick(now)
-		return st
-	})
-	if jumped {
-		m.log.Warn("Clock jumped: every proof of authority is void")
-	}
+	m.compareClocks()
 	if v := m.view.snapshot(); !v.serving() || (!v.accepted && v.lastRole == ag.RoleUnknown) {
 		m.view.missed(v.loginProblem)
 		return nil
 	}
 	local, err := s.read(ctx)
+	m.compareClocks() // a jump since the last look would make what was read of the write lease untrue
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // the loop was told to end: what its last read said is no news
 	}
@@ -236,6 +229,18 @@ func (m *manager) writeLeaseTick(ctx context.Context, s *localSession) error {
 		return nil
 	}
 	return m.renewWriteLease(ctx, s, local)
+}
+
+// compareClocks is R6's look at both clocks.
+func (m *manager) compareClocks() {
+	now, jumped := m.clock.now(), false
+	m.change(func(st lease.State) lease.State {
+		st, jumped = st.Tick(now)
+		return st
+	})
+	if jumped {
+		m.log.Warn("Clock jumped: every proof of authority is void")
+	}
 }
 
 // change is for changes that are never persisted.

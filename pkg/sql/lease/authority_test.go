@@ -221,6 +221,35 @@ func TestKill(t *testing.T) {
 	}
 }
 
+func TestKill_AfterAClockJump(t *testing.T) {
+	t.Parallel()
+	jumped := holder().WriteLeaseSent(20 * time.Second) // may last until 20 + q + L = 37 s
+	jumped.JumpUnchecked = true
+	unknown := jumped
+	unknown.WriteLease = WriteLease{}
+	tests := map[string]struct {
+		s         State
+		remaining time.Duration
+		want      bool
+	}{
+		"a lease that ends when a renewal can make it end":         {jumped, 7 * time.Second, false},
+		"a lease within L that no renewal makes last so long":      {jumped, 7100 * time.Millisecond, true},
+		"a lease above L":                                          {jumped, 15100 * time.Millisecond, true},
+		"a lease within L, of whose renewals nothing is known":     {unknown, 15 * time.Second, false},
+		"a lease above L, of whose renewals nothing is known":      {unknown, 15100 * time.Millisecond, true},
+		"a lease that has ended, as a clock set forward leaves it": {jumped, 0, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := KillInput{Now: 30 * time.Second, Server: primary(), RemainingKnown: true, Remaining: tt.remaining}
+			if v := tt.s.Kill(in); v.OK != tt.want {
+				t.Errorf("%+v, want %v", v, tt.want)
+			}
+		})
+	}
+}
+
 func TestDiagnosticsBad(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -61,6 +61,10 @@ func (s State) Kill(in KillInput) Verdict {
 		return Verdict{OK: true, Why: fmt.Sprintf("R6: after a clock jump the write lease still lasts %s, more than %s",
 			in.Remaining, s.Timing.L)}
 	}
+	if s.JumpUnchecked && in.RemainingKnown && s.WriteLease.Known && in.Now+in.Remaining > s.WriteLease.MayLastUntil {
+		return Verdict{OK: true, Why: fmt.Sprintf("R6: after a clock jump the write lease still lasts %s, and no renewal makes it last longer than %s",
+			in.Remaining, max(s.WriteLease.MayLastUntil-in.Now, 0))}
+	}
 	primary := in.Server.Role == ag.RolePrimary || in.Server.Role == ag.RoleUnknown && in.Server.LastRole == ag.RolePrimary
 	if primary && s.WriteLeaseOver(in.Now) && !s.Omit.Has("R7") {
 		return Verdict{OK: true, Why: fmt.Sprintf("R7: the write lease must have ended %s ago and the role is still PRIMARY",
