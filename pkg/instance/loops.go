@@ -41,6 +41,9 @@ type Ports struct {
 	Log      *slog.Logger
 	// Omit leaves rules out: empty but in proofs that a rule is needed.
 	Omit ag.Omit
+	// Before is the run before this one on the same volume, whose authority it takes over
+	// where R3 is left out; nil otherwise.
+	Before *Loops
 }
 
 // Loops are the rounds of one run of the manager without its process: nobody starts or
@@ -71,6 +74,10 @@ func NewLoops(p Ports) (*Loops, error) {
 	}
 	first := lease.NewState(m.run, p.Config.UID, p.Config.Timing.AG(), m.clock.now(), mem.get().Authority)
 	m.omit, first.Omit = p.Omit, p.Omit
+	if p.Before != nil && p.Omit.Has("R3") {
+		old := p.Before.m.authority.get()
+		first.Proof, first.GrantedEpoch = old.Proof, old.GrantedEpoch
+	}
 	m.authority = newAuthority(first, mem)
 	m.view.startsAnew()
 	m.starts.Add(1)

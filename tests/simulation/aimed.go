@@ -43,6 +43,13 @@ func (i *injector) aimedAt(f fault, n *node) bool {
 		if o := i.find(f.other); o != nil && o != n {
 			i.cutBoth(f.length, n.host, []*host{o.host}, kindManager)
 		}
+	case "cast-off": // its sessions with the other endpoints end at once, and are not dialled again
+		for _, l := range c.allLinks() {
+			if l.ends[0].node == n || l.ends[1].node == n {
+				l.reset()
+			}
+		}
+		i.cutBoth(f.length, n.host, w.hosts, kindEndpoint)
 	case "split": // these two and all others do not reach each other's endpoints
 		o := i.find(f.other)
 		for _, x := range c.nodes {

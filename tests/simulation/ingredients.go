@@ -55,7 +55,8 @@ func someSecondary(r *rand.Rand, p *plan) string {
 // endpoints between the swap to phase promoting and its FAILOVER.
 func orphan(p *plan, r *rand.Rand, at, length time.Duration) {
 	p.readings.PromotionWithoutQuorum = true
-	p.hit(fault{at: at, what: "cut-endpoints", who: "holder", length: length, aim: "phase failover/promoting", nth: 1, delay: span(r, 0, 2*time.Millisecond)})
+	what := []string{"cut-endpoints", "cast-off"}[r.IntN(2)]
+	p.hit(fault{at: at, what: what, who: "holder", length: length, aim: "phase failover/promoting", nth: 1, delay: span(r, 0, 2*time.Millisecond)})
 }
 
 // answerLost kills the primary and loses the answer to the FAILOVER that follows, so that the
@@ -113,6 +114,31 @@ func outOfSight(p *plan, r *rand.Rand) {
 func byPolls(p *plan, r *rand.Rand) {
 	p.readings.LeaseByTimer, p.readings.LeasePoll = true, span(r, 25*time.Second, 60*time.Second)
 	outOfSight(p, r)
+}
+
+// inherits restarts the primary, promotes it again while its manager does not reach the API server,
+// and then leaves it out of sight.
+func inherits(p *plan, r *rand.Rand) {
+	p.readings.PromotionWithoutQuorum = true
+	at := quiet + 20*time.Second + span(r, 0, 20*time.Second)
+	p.hit(
+		fault{at: at, what: "api-away", length: span(r, 12*time.Second, 18*time.Second)}, // nobody is elected before it is back
+		fault{at: at, what: "cut-api", who: "node:0", length: span(r, 150*time.Second, 180*time.Second)},
+		fault{at: at + time.Millisecond, what: "kill", who: "node:0"},
+		fault{at: at, what: "unseen", who: "node:0", length: span(r, 90*time.Second, 130*time.Second), aim: "role PRIMARY", nth: 1, delay: span(r, time.Second, 8*time.Second)},
+		fault{at: at, what: "cut-endpoints", who: "holder", length: span(r, 40*time.Second, 100*time.Second), aim: "phase failover/promoting", nth: 2, delay: span(r, 0, 2*time.Millisecond)},
+	)
+}
+
+// clockBack is outOfSight on a server whose write lease runs on a wall clock that is set back.
+func clockBack(p *plan, r *rand.Rand) {
+	p.readings.LeaseWallClock = true
+	outOfSight(p, r)
+	at, back := span(r, 2*time.Second, 18*time.Second), span(r, 15*time.Second, 60*time.Second)
+	if r.IntN(3) == 0 { // so little that the lease never lasts longer than when it was renewed
+		at, back = span(r, 12*time.Second, 18*time.Second), span(r, 6*time.Second, 11*time.Second)
+	}
+	p.hit(fault{at: p.faults[0].at + at, what: "clock-jump", who: "primary", length: -back})
 }
 
 // onFailsafe leaves a primary the other managers, which agree that it goes on, and nothing of

@@ -30,7 +30,7 @@ func (n *node) startManager() (*manager, error) {
 	began := time.Now().Add(-time.Duration(n.host.stood.Load()))
 	loops, err := instance.NewLoops(instance.Ports{
 		Options: n.c.options, Config: n.c.config, Identity: n.identity(),
-		Nonce: n.nonce(), Omit: n.c.omit, BootID: n.bootID(),
+		Nonce: n.nonce(), Omit: n.c.omit, Before: n.runBefore(), BootID: n.bootID(),
 		Clock: func() lease.Instant {
 			now := n.host.local()
 			return lease.Instant{Mono: now.Sub(began), Wall: now.Round(0).Add(time.Duration(n.host.wall.Load()))}
@@ -71,11 +71,14 @@ func (n *node) startManager() (*manager, error) {
 }
 
 // nonce names the present run.
-func (n *node) nonce() string {
-	if n.c.omit.Has("R3") {
-		return n.name + "-run" // a restart goes on with the authority of the run before
+func (n *node) nonce() string { return fmt.Sprintf("%s-run-%d", n.name, n.containers) }
+
+// runBefore is what ran on the same volume before, or nil.
+func (n *node) runBefore() *instance.Loops {
+	if n.manager == nil {
+		return nil
 	}
-	return fmt.Sprintf("%s-run-%d", n.name, n.containers)
+	return n.manager.loops
 }
 
 func (n *node) remembered() []byte {

@@ -24,6 +24,9 @@ type removal struct {
 	elsewhere string
 }
 
+// left is all that is left out.
+func (m removal) left() []string { return append(append([]string(nil), m.locks...), m.omit...) }
+
 // shaped is the plan of a removal's nth try.
 func (m removal) shaped(seed uint64) plan {
 	p := newPlan(seed)
@@ -175,9 +178,6 @@ const (
 
 // removals in the order of the page.
 func removals() []removal {
-	jumps := add(func(r *rand.Rand, at time.Duration) fault {
-		return fault{at: at, what: "clock-jump", who: "primary", length: span(r, -60*time.Second, -2*time.Second)}
-	}, 40*time.Second)
 	return []removal{
 		{rule: "R1", what: "a swap of the record compares its version", elsewhere: "pkg/sql/state TestSwap", omit: []string{"R1"}, locks: []string{noPromise}, shape: func(p *plan, r *rand.Rand) {
 			add(func(r *rand.Rand, at time.Duration) fault {
@@ -187,16 +187,12 @@ func removals() []removal {
 		{rule: "R2", what: "an operation has a deadline for everybody", omit: []string{"R2"}, shape: func(p *plan, r *rand.Rand) {
 			p.faults = []fault{{at: quiet, what: "direct", who: "secondary:0", length: forGood}, {at: quiet + 5*time.Second, what: "kill", who: "primary"}}
 		}},
-		{rule: "R3", what: "a run that restarts has no authority", elsewhere: "pkg/sql/lease TestRestart_HasNoAuthority", omit: []string{"R3"}, locks: []string{noPromise}, shape: together(alone, cutOffOften, add(func(r *rand.Rand, at time.Duration) fault {
-			return fault{at: at, what: "kill", who: "holder"}
-		}, 50*time.Second))},
+		{rule: "R3", what: "a run that restarts has no authority", elsewhere: "pkg/sql/lease TestRestart_HasNoAuthority", omit: []string{"R3"}, locks: []string{noPromise}, shape: among(inherits, threeSync, fourSync, fiveSync)},
 		{rule: "R3, renewal", what: "a holder that is not PRIMARY stops renewing", elsewhere: "pkg/sql/lease TestMayRenewLease", omit: []string{"R3 renewal"}, shape: among(renewsOn, threeSync, fiveSync, fourSync)},
 		{rule: "R4", what: "an older Lease is no proof", elsewhere: "pkg/sql/lease TestLearn", omit: []string{"R4"}, shape: among(olderLease, twoSync)},
 		{rule: "R5", what: "a statement that changes a role carries its expiry", elsewhere: "pkg/sql/agops TestPromotionIsGuarded, TestRoleChangesCarryExpiryAndGuard", omit: []string{"R5"}, locks: []string{noPromise}, shape: among(lateFailover, threeSync, fourSync, fiveSync)},
 		{rule: "A", what: "the write lease is renewed on a fresh proof only", elsewhere: "pkg/sql/lease TestMayRenewWriteLease_CountsFromWhenTheProofWasSent", omit: []string{"A"}, locks: []string{noPromise}, shape: among(outOfSight, threeSync, fourSync, fiveSync, withWitness)},
-		{rule: "R6", what: "a clock jump voids every proof", elsewhere: "pkg/sql/lease TestClockJump", omit: []string{"R6"}, locks: []string{noPromise}, shape: together(alone, cutOffOften, jumps, func(p *plan, _ *rand.Rand) {
-			p.readings.LeaseWallClock = true
-		})},
+		{rule: "R6", what: "a clock jump voids every proof", elsewhere: "pkg/sql/lease TestClockJump", omit: []string{"R6"}, locks: []string{noPromise}, shape: among(clockBack, threeSync, fourSync, fiveSync, withWitness)},
 		{rule: "R7", what: "a PRIMARY beyond its write lease is killed", elsewhere: "pkg/sql/lease TestKill", omit: []string{"R7"}, locks: []string{noPromise}, shape: among(byPolls, threeSync, fourSync, fiveSync, withWitness)},
 		{rule: "R8", what: "silence is no proof of death", omit: []string{"R8 proof"}, locks: []string{noPromise}, shape: together(alone, cutOffOften)},
 		{rule: "R9", what: "the full wait", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{noWait}, locks: []string{noPromise}, shape: together(alone, cutOffOften)},

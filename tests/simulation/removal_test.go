@@ -29,7 +29,7 @@ func (m removal) search(t *testing.T, first uint64, tries int) finding {
 	for n := range tries {
 		p := m.shaped(first + uint64(n)) //nolint:gosec // small
 		off := p
-		off.without = append(append([]string(nil), m.locks...), m.omit...)
+		off.without = m.left()
 		bad := simulate(t, off, o, false)
 		if !bad.failed() {
 			continue
@@ -89,6 +89,44 @@ func TestRuleRemoval(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestRuleSurvey counts, for the rules of SIM_SURVEY, how many of SIM_TRIES schedules are violated
+// without the rule, and which with it: the first tells how strong the schedules are, the second
+// that a lock is not what it should be.
+func TestRuleSurvey(t *testing.T) {
+	which := os.Getenv("SIM_SURVEY")
+	if which == "" {
+		t.Skip("SIM_SURVEY is not set")
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	tries, err := strconv.ParseUint(os.Getenv("SIM_TRIES"), 10, 64)
+	if err != nil {
+		tries = 10
+	}
+	first, err := strconv.ParseUint(os.Getenv("SIM_FIRST"), 10, 64)
+	if err != nil {
+		first = 1
+	}
+	o := passwords(t)
+	for _, m := range removals() {
+		if which != "all" && !strings.Contains(";"+which+";", ";"+m.rule+";") {
+			continue
+		}
+		without, with := 0, ""
+		for seed := first; seed < first+tries; seed++ {
+			p := m.shaped(seed)
+			p.without = m.left()
+			if simulate(t, p, o, false).failed() {
+				without++
+			}
+			p.without = m.locks
+			if r := simulate(t, p, o, false); r.failed() {
+				with += fmt.Sprintf("\n    with it, seed %d: %s", seed, r.violations[0])
+			}
+		}
+		fmt.Printf("%-20s %3d of %d violated without it%s\n", m.rule, without, tries, with)
+	}
 }
 
 // TestOneRemoval traces one schedule of a removal: SIM_RULES names the rule, SIM_SEEDS the seed.
