@@ -232,9 +232,9 @@ func TestKill_AfterAClockJump(t *testing.T) {
 		remaining time.Duration
 		want      bool
 	}{
-		"a lease that ends when a renewal can make it end":         {jumped, 7 * time.Second, false},
-		"a lease within L that no renewal makes last so long":      {jumped, 7100 * time.Millisecond, true},
-		"a lease above L":                                          {jumped, 15100 * time.Millisecond, true},
+		"a lease that ends when a renewal can make it end":    {jumped, 7 * time.Second, false},
+		"a lease within L that no renewal makes last so long": {jumped, 7100 * time.Millisecond, true},
+		"a lease above L": {jumped, 15100 * time.Millisecond, true},
 		"a lease within L, of whose renewals nothing is known":     {unknown, 15 * time.Second, false},
 		"a lease above L, of whose renewals nothing is known":      {unknown, 15100 * time.Millisecond, true},
 		"a lease that has ended, as a clock set forward leaves it": {jumped, 0, false},
