@@ -156,7 +156,7 @@ type LastRequestStatus struct {
 	ID     string `json:"id"`
 	Kind   string `json:"kind,omitempty"`
 	Target string `json:"target,omitempty"`
-	// Result: Running, Done, Refused, Failed.
+	// Result: Running, Done, Refused, Failed, Cancelled.
 	Result      string       `json:"result"`
 	Reason      string       `json:"reason,omitempty"`
 	Message     string       `json:"message,omitempty"`
@@ -169,6 +169,8 @@ const (
 	RequestDone    = "Done"
 	RequestRefused = "Refused"
 	RequestFailed  = "Failed"
+	// RequestCancelled: its author took it back.
+	RequestCancelled = "Cancelled"
 )
 
 // MemoryStatus are the facts that decisions need and that must survive a restart

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/cancel"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/check"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/complete"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/completion"
@@ -142,6 +143,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		plugin(sqlcmd.New(f, s), groupData),
 		plugin(failover.New(f, s), groupMove),
 		plugin(restart.New(f, s), groupMove),
+		plugin(cancel.New(f, s), groupMove),
 		plugin(fence.New(f, s), groupHold),
 		plugin(maintenance.New(f, s), groupHold),
 		plugin(resize.New(f, s), groupChange),

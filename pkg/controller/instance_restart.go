@@ -21,7 +21,11 @@ func instanceRestart(i *v1alpha1.SQLServerInstance) *v1alpha1.Request {
 // answerInstanceRestart writes how the order in the annotation stands into the status.
 func answerInstanceRestart(f instanceFacts, s *v1alpha1.SQLServerInstanceStatus) {
 	order, err := v1alpha1.ParseRequest(f.Instance.Annotations[v1alpha1.AnnotationRequest])
-	if err != nil || order == nil {
+	if err != nil {
+		return
+	}
+	if order == nil {
+		cancelRestart("", f.Now, s.LastRequest)
 		return
 	}
 	if last := s.LastRequest; last != nil && last.ID == order.ID && last.Result != v1alpha1.RequestRunning {

@@ -76,6 +76,20 @@ func restartID(order *v1alpha1.Request) string {
 	return order.ID
 }
 
+// cancelRestart ends the answer to a restart whose order is not in the annotation any more:
+// its author took it back, or gave another one.
+func cancelRestart(annotation string, now time.Time, last *v1alpha1.LastRequestStatus) {
+	if last == nil || last.Kind != string(v1alpha1.RequestRestart) || last.Result != v1alpha1.RequestRunning {
+		return
+	}
+	if q, err := v1alpha1.ParseRequest(annotation); err != nil || q != nil && q.ID == last.ID {
+		return // an order that cannot be read may be this one
+	}
+	at := metav1.NewTime(now)
+	last.Result, last.CompletedAt = v1alpha1.RequestCancelled, &at
+	last.Message = "taken back; " + last.Message
+}
+
 // answerRestart writes how the order stands into the status. It is done when every
 // pod that it names was made for it and is ready.
 func answerRestart(sc *scope, now time.Time, s *v1alpha1.SQLServerAvailabilityGroupStatus) {

@@ -10,6 +10,30 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 )
 
+func TestARestartThatWasTakenBackIsCancelled(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		annotation, result, want string
+	}{
+		"taken back":               {"", v1alpha1.RequestRunning, v1alpha1.RequestCancelled},
+		"another one in its place": {`{"id":"r2","kind":"failover"}`, v1alpha1.RequestRunning, v1alpha1.RequestCancelled},
+		"still ordered":            {`{"id":"r1","kind":"restart","target":"shop-1"}`, v1alpha1.RequestRunning, v1alpha1.RequestRunning},
+		"not to be read":           {"{", v1alpha1.RequestRunning, v1alpha1.RequestRunning},
+		"over already":             {"", v1alpha1.RequestDone, v1alpha1.RequestDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := threeInStep()
+			f.Group.Annotations = map[string]string{v1alpha1.AnnotationRequest: c.annotation}
+			f.Group.Status.LastRequest = &v1alpha1.LastRequestStatus{ID: "r1", Kind: "restart", Result: c.result, Message: "still to restart: shop-0"}
+			got := statusOf(f).LastRequest
+			if got.Result != c.want || (got.CompletedAt != nil) != (c.want == v1alpha1.RequestCancelled) {
+				t.Errorf("%+v, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 func TestARestartIsAnsweredWhenEveryPodThatItNamesWasMadeForItAndIsReady(t *testing.T) {
 	t.Parallel()
 	order := func(target string) string {

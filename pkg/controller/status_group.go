@@ -21,6 +21,7 @@ func groupStatus(f groupFacts, s *v1alpha1.SQLServerAvailabilityGroupStatus) {
 	if f.Report != nil {
 		fillAuthority(f, s)
 	}
+	cancelRestart(f.Group.Annotations[v1alpha1.AnnotationRequest], f.Now, s.LastRequest)
 	answerRestart(f.Scope, f.Now, s)
 	setConditions(&s.Conditions, f.Group.Generation, f.Now, groupConditions(f))
 	s.Phase, s.Reason = groupPhase(f, s.Conditions)

@@ -51,7 +51,7 @@ func needed() map[string][]string {
 
 // Words of a Use line that a user replaces: NAME, REPLICA, on|off.
 func arguments(cmd *cobra.Command) []string {
-	values := map[string]string{"NAME": "demo", "REPLICA": "demo-1", "CODE": "MSSQL9001"}
+	values := map[string]string{"NAME": "demo", "REPLICA": "demo-1", "CODE": "MSSQL9001", "ID": "r1"}
 	var out []string
 	for _, w := range strings.Fields(cmd.Use)[1:] {
 		switch {

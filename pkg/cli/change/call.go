@@ -278,6 +278,8 @@ func changedInstance(seen, now *api.SQLServerInstance) string {
 		return "its spec was changed"
 	case seen.Annotations[api.AnnotationRequest] != now.Annotations[api.AnnotationRequest]:
 		return "another order was given"
+	case seen.Annotations[api.AnnotationFenced] != now.Annotations[api.AnnotationFenced]:
+		return "it was fenced, or taken back"
 	case seen.Annotations[api.AnnotationPaused] != now.Annotations[api.AnnotationPaused]:
 		return "it was paused, or goes on"
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,7 +24,10 @@ func reports() *api.SQLServerInstance {
 	i.Spec.MSSQLConf = map[string]string{"memory.memorylimitmb": "1500"}
 	i.Status.ObservedGeneration, i.Status.Phase = 2, api.PhaseRunning
 	i.Status.Volume = &api.VolumeStatus{Requested: "10Gi", Capacity: "10Gi"}
-	i.Status.Conditions = []metav1.Condition{{Type: api.ConditionRollingChange, Status: metav1.ConditionFalse, ObservedGeneration: 2}}
+	i.Status.Conditions = []metav1.Condition{
+		{Type: api.ConditionRollingChange, Status: metav1.ConditionFalse, ObservedGeneration: 2},
+		{Type: api.ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: 2},
+	}
 	return i
 }
 
@@ -41,6 +45,8 @@ func instanceOperator(t *testing.T, a *clitest.API) {
 		if q, err := api.ParseRequest(i.Annotations[api.AnnotationRequest]); err == nil && q != nil {
 			i.Status.LastRequest = &api.LastRequestStatus{ID: q.ID, Result: api.RequestDone}
 		}
+		meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: api.ConditionAvailable, Reason: "Test",
+			Status: map[bool]metav1.ConditionStatus{true: metav1.ConditionFalse, false: metav1.ConditionTrue}[i.Annotations[api.AnnotationFenced] != ""]})
 		if _, held := api.Paused(i.Annotations); held {
 			i.Status.Phase = api.PhasePaused
 		}
@@ -69,6 +75,10 @@ func TestAnInstanceIsResizedAndRestartedToo(t *testing.T) {
 		"smaller volume":             {"resize reports --storage 2Gi --yes", exit.Refused, "cannot make a volume smaller"},
 		"memory that the spec fixes": {"resize reports --memory 4Gi --yes", exit.OK, "takes up to 1500 MB, which spec.mssqlConf fixes"},
 		"so already":                 {"resize reports --storage 10Gi", exit.OK, "has that already"},
+		"fence, not asked":           {"fence on reports reports-0", exit.NotConfirmed, "nobody can use reports"},
+		"fence":                      {"fence on reports reports-0 --yes", exit.OK, "the server of reports-0 is stopped"},
+		"fence of another server":    {"fence on reports reports-1 --yes", exit.NotFound, "its only server is reports-0"},
+		"no fence":                   {"fence off reports reports-0", exit.OK, "not fenced"},
 		"maintenance":                {"maintenance on reports --reason disk", exit.OK, "the operator leaves reports alone"},
 		"no such name":               {"resize other --storage 20Gi --yes", exit.NotFound, "no availability group or instance other"},
 	} {
@@ -81,7 +91,7 @@ func TestAnInstanceIsResizedAndRestartedToo(t *testing.T) {
 			if got.code != c.code || !strings.Contains(strings.Join(strings.Fields(got.errOut), " "), strings.Join(strings.Fields(c.says), " ")) {
 				t.Errorf("want exit %d and %q\n%s", c.code, c.says, got)
 			}
-			if wrote := len(a.Writes()) > 0; wrote != (c.code == exit.OK && name != "so already") {
+			if wrote := len(a.Writes()) > 0; wrote != (c.code == exit.OK && name != "so already" && name != "no fence") {
 				t.Errorf("writes: %v", a.Writes())
 			}
 		})

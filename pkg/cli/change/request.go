@@ -99,7 +99,7 @@ func (c *Call) Attach(same func(*api.Request) bool) (*api.Request, error) {
 		target = "of " + p.Target
 	}
 	return nil, exit.Errorf(exit.Conflict,
-		fmt.Sprintf("wait for it: %s status %s -w; or take it back: kubectl annotate sqlag -n %s %s %s-", c.Factory.Name(), c.Name, c.Namespace, c.Name, api.AnnotationRequest),
+		fmt.Sprintf("wait for it: %s status %s -w; or take it back: %s cancel %s", c.Factory.Name(), c.Name, c.Factory.Name(), p.ID),
 		"a %s %s, ordered by %s, is not done yet (%s)", p.Kind, target, orSomebody(p.By), p.ID)
 }
 

@@ -43,12 +43,13 @@ func newOn(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 		Long: `Stop a replica's server and keep it stopped.
 
 The primary is moved away first, without loss. A fence that would stop writes is refused, and one that takes
-the last replica that could take over asks for its name.`,
+the last replica that could take over asks for its name. A standalone instance has one server, NAME-0: it is
+stopped until the fence is taken away.`,
 		Example: fmt.Sprintf(`  %[1]s fence on demo demo-2 --reason "disk is failing"`, f.Name()),
 		Args:    twoNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name, o.Target = args[0], args[1]
-			return o.Run(cmd.Context(), o.on)
+			return o.Run(cmd.Context(), o.on, o.instanceOn)
 		},
 	}
 	o.AddTo(cmd, 2*time.Minute)
@@ -66,7 +67,7 @@ func newOff(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 		Args:    twoNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name, o.Target = args[0], args[1]
-			return o.Run(cmd.Context(), o.off)
+			return o.Run(cmd.Context(), o.off, o.instanceOff)
 		},
 	}
 	o.AddTo(cmd, 5*time.Minute)
@@ -75,7 +76,7 @@ func newOff(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 
 func twoNames(cmd *cobra.Command, args []string) error {
 	if len(args) != 2 {
-		return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want the names of a group and of one of its replicas, got %d arguments", len(args))
+		return exit.Errorf(exit.Usage, fmt.Sprintf("see %s --help", cmd.CommandPath()), "want the names of a group or instance and of one of its replicas, got %d arguments", len(args))
 	}
 	return nil
 }

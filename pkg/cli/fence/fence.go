@@ -34,34 +34,49 @@ type Options struct {
 	OperatorNamespace string
 }
 
-// Run one of the two.
-func (o *Options) Run(ctx context.Context, do func(context.Context, *change.Result) error) error {
+// act is one of the two verbs.
+type act func(context.Context, *change.Result) error
+
+// Run one of the two, for a group or for an instance.
+func (o *Options) Run(ctx context.Context, group, instance act) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
 	r := &change.Result{Target: o.Target}
-	return o.Finish(r, o.run(ctx, r, do))
+	return o.Finish(r, o.run(ctx, r, group, instance))
 }
 
-func (o *Options) run(ctx context.Context, r *change.Result, do func(context.Context, *change.Result) error) error {
-	if err := o.Load(ctx); err != nil {
+func (o *Options) run(ctx context.Context, r *change.Result, do, instance act) error {
+	if err := o.LoadAny(ctx); err != nil {
 		return err
 	}
-	if err := o.Replica(o.Target); err != nil {
-		return err
+	if o.Instance != nil && o.Target != o.Instance.ReplicaName() {
+		return exit.Errorf(exit.NotFound, "name it", "%s is an instance, its only server is %s", o.Name, o.Instance.ReplicaName())
+	}
+	if o.Instance == nil {
+		if err := o.Replica(o.Target); err != nil {
+			return err
+		}
 	}
 	if err := o.Held(); err != nil {
 		return err
+	}
+	if o.Instance != nil {
+		return instance(ctx, r)
 	}
 	r.From = o.Group.Status.PrimaryReplica
 	return do(ctx, r)
 }
 
-// fenced are the orders in the group.
-func (o *Options) fenced(g *api.SQLServerAvailabilityGroup) ([]api.FencedReplica, error) {
-	list, err := api.ParseFenced(g.Annotations[api.AnnotationFenced])
+// fenced are the orders in the group or instance.
+func (o *Options) fenced(x client.Object) ([]api.FencedReplica, error) {
+	list, err := api.ParseFenced(x.GetAnnotations()[api.AnnotationFenced])
 	if err != nil {
-		return nil, exit.With(exit.Unexpected, fmt.Sprintf("see it with: kubectl get sqlag -n %s %s -o yaml", o.Namespace, o.Name), err)
+		kind := "sqlag"
+		if o.Instance != nil {
+			kind = "sqli"
+		}
+		return nil, exit.With(exit.Unexpected, fmt.Sprintf("see it with: kubectl get %s -n %s %s -o yaml", kind, o.Namespace, o.Name), err)
 	}
 	return list, nil
 }
@@ -75,20 +90,21 @@ func find(list []api.FencedReplica, replica string) *api.FencedReplica {
 	return nil
 }
 
-// write puts a list into the group.
-func write(g *api.SQLServerAvailabilityGroup, list []api.FencedReplica) error {
-	if len(list) == 0 {
-		delete(g.Annotations, api.AnnotationFenced)
-		return nil
+// write puts a list into the group or instance.
+func write(x client.Object, list []api.FencedReplica) error {
+	m := x.GetAnnotations()
+	if m == nil {
+		m = map[string]string{}
 	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return fmt.Errorf("write the list of fenced replicas: %w", err)
+	delete(m, api.AnnotationFenced)
+	if len(list) > 0 {
+		text, err := json.Marshal(list)
+		if err != nil {
+			return fmt.Errorf("write the list of fenced replicas: %w", err)
+		}
+		m[api.AnnotationFenced] = string(text)
 	}
-	if g.Annotations == nil {
-		g.Annotations = map[string]string{}
-	}
-	g.Annotations[api.AnnotationFenced] = string(text)
+	x.SetAnnotations(m)
 	return nil
 }
 

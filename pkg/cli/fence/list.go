@@ -3,6 +3,7 @@ package fence
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,24 +74,20 @@ func (o *listOptions) run(ctx context.Context) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
-	groups, err := o.groups(ctx)
+	objects, err := o.objects(ctx)
 	if err != nil {
 		return err
 	}
 	doc := List{APIVersion: output.APIVersion, Kind: "FenceList", Items: []Item{}}
 	var names []string
-	for i := range groups {
-		g := &groups[i]
-		fenced, err := api.ParseFenced(g.Annotations[api.AnnotationFenced])
+	for _, x := range objects {
+		fenced, err := api.ParseFenced(x.GetAnnotations()[api.AnnotationFenced])
 		if err != nil {
-			fmt.Fprintf(o.streams.ErrOut, "%s %s/%s: %v\n", o.streams.Mark(iostreams.MarkWarn), g.Namespace, g.Name, err)
+			fmt.Fprintf(o.streams.ErrOut, "%s %s/%s: %v\n", o.streams.Mark(iostreams.MarkWarn), x.GetNamespace(), x.GetName(), err)
 			continue
 		}
 		for _, f := range fenced {
-			it := Item{Namespace: g.Namespace, Group: g.Name, Replica: f.Replica, By: f.By, Reason: f.Reason}
-			if s := change.StatusOf(g, f.Replica); s != nil {
-				it.State = s.State
-			}
+			it := Item{Namespace: x.GetNamespace(), Group: x.GetName(), Replica: f.Replica, By: f.By, Reason: f.Reason, State: stateOf(x, f.Replica)}
 			if f.Since != nil {
 				it.Since = f.Since.UTC().Format(time.RFC3339)
 			}
@@ -112,7 +109,21 @@ func (o *listOptions) run(ctx context.Context) error {
 	return table.Write(o.streams.Out, []string{"GROUP", "REPLICA", "STATE", "SINCE", "BY", "REASON"}, rows)
 }
 
-func (o *listOptions) groups(ctx context.Context) ([]api.SQLServerAvailabilityGroup, error) {
+// stateOf a replica as the status tells it.
+func stateOf(x client.Object, replica string) string {
+	switch x := x.(type) {
+	case *api.SQLServerAvailabilityGroup:
+		if s := change.StatusOf(x, replica); s != nil {
+			return s.State
+		}
+	case *api.SQLServerInstance:
+		return strings.ToLower(string(x.Status.Phase))
+	}
+	return ""
+}
+
+// objects are the group or instance of the name, or all of them.
+func (o *listOptions) objects(ctx context.Context) ([]client.Object, error) {
 	ns, _, err := o.factory.Namespace()
 	if err != nil {
 		return nil, err
@@ -124,26 +135,46 @@ func (o *listOptions) groups(ctx context.Context) ([]api.SQLServerAvailabilityGr
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if o.name != "" {
-		var g api.SQLServerAvailabilityGroup
-		err := c.Get(ctx, client.ObjectKey{Namespace: ns, Name: o.name}, &g)
-		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-			return nil, exit.Errorf(exit.NotFound, o.factory.Name()+" status lists what is there", "there is no availability group %s in namespace %s", o.name, ns)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read availability group %s: %w", o.name, err)
-		}
-		return []api.SQLServerAvailabilityGroup{g}, nil
+		return o.named(ctx, c, ns)
 	}
-	var list api.SQLServerAvailabilityGroupList
 	var opts []client.ListOption
 	if !o.all {
 		opts = append(opts, client.InNamespace(ns))
 	}
-	if err := c.List(ctx, &list, opts...); err != nil {
+	var groups api.SQLServerAvailabilityGroupList
+	if err := c.List(ctx, &groups, opts...); err != nil {
 		if meta.IsNoMatchError(err) {
 			return nil, exit.Errorf(exit.NotFound, o.factory.Name()+" install", "the operator is not installed in this cluster")
 		}
 		return nil, fmt.Errorf("list availability groups: %w", err)
 	}
-	return list.Items, nil
+	var out []client.Object
+	for i := range groups.Items {
+		out = append(out, &groups.Items[i])
+	}
+	var instances api.SQLServerInstanceList
+	if err := c.List(ctx, &instances, opts...); err != nil {
+		fmt.Fprintf(o.streams.ErrOut, "%s instances were not seen: %v\n", o.streams.Mark(iostreams.MarkWarn), err)
+	}
+	for i := range instances.Items {
+		out = append(out, &instances.Items[i])
+	}
+	return out, nil
+}
+
+func (o *listOptions) named(ctx context.Context, c client.Client, ns string) ([]client.Object, error) {
+	key := client.ObjectKey{Namespace: ns, Name: o.name}
+	g := &api.SQLServerAvailabilityGroup{}
+	err := c.Get(ctx, key, g)
+	if err == nil {
+		return []client.Object{g}, nil
+	}
+	if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("read availability group %s: %w", o.name, err)
+	}
+	i := &api.SQLServerInstance{}
+	if err := c.Get(ctx, key, i); err != nil {
+		return nil, exit.Errorf(exit.NotFound, o.factory.Name()+" status lists what is there", "there is no availability group or instance %s in namespace %s", o.name, ns)
+	}
+	return []client.Object{i}, nil
 }

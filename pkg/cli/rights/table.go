@@ -83,18 +83,25 @@ func table() map[string]Need {
 			rule("order the restart", api.Group, groups, InNamespace, "patch"),
 			optional(rule("restart an instance", api.Group, instances, InNamespace, "get", "patch")),
 		}},
+		"cancel": {Level: Operate, Rules: []Rule{
+			readGroup("get", "list"),
+			rule("take back the order of a group", api.Group, groups, InNamespace, "patch"),
+			optional(rule("take back that of an instance", api.Group, instances, InNamespace, "get", "list", "patch")),
+		}},
 		"fence on": {Level: Operate, Rules: []Rule{
 			readGroup("get"),
 			rule("fence the replica", api.Group, groups, InNamespace, "patch"),
+			optional(rule("fence an instance", api.Group, instances, InNamespace, "get", "patch")),
 			optional(rule("see whether an operator acts that moves the primary first", "coordination.k8s.io", "leases", InCluster, "get")),
 		}},
 		"fence off": {Level: Operate, Rules: []Rule{
 			readGroup("get"),
 			rule("take the fence away", api.Group, groups, InNamespace, "patch"),
+			optional(rule("take that of an instance away", api.Group, instances, InNamespace, "get", "patch")),
 		}},
 		"maintenance on":  {Level: Operate, Rules: pauseRules("pause")},
 		"maintenance off": {Level: Operate, Rules: pauseRules("end the maintenance of")},
-		"fence list":      {Level: View, Rules: []Rule{readGroup("get", "list")}},
+		"fence list":      {Level: View, Rules: []Rule{readGroup("get", "list"), optional(readInstance("get", "list"))}},
 		"resize": {Level: Operate, Rules: []Rule{
 			readGroup("get"),
 			rule("change the group's spec", api.Group, groups, InNamespace, "patch"),

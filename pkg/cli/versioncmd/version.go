@@ -18,7 +18,7 @@ import (
 // New is the command.
 func New(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 	var output string
-	var clientOnly bool
+	var clientOnly, short bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of the plugin, the operators, the instance managers and the servers",
@@ -42,10 +42,17 @@ Without a cluster the plugin's version is shown and the reason why nothing else 
 			if !clientOnly {
 				collect(cmd, f, doc)
 			}
+			if short {
+				if output != "" {
+					return exit.Errorf(exit.Usage, "leave out one of them", "--short and -o do not go together")
+				}
+				return writeShort(s, doc)
+			}
 			return write(s, output, doc, clientOnly)
 		},
 	}
 	cmd.Flags().BoolVar(&clientOnly, "client", false, "show the plugin's version only; no cluster is needed")
+	cmd.Flags().BoolVar(&short, "short", false, "numbers only: the plugin, and each operator with its namespace")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
 	return cmd
 }
@@ -68,6 +75,22 @@ func collect(cmd *cobra.Command, f factory.Factory, doc *Document) {
 		return
 	}
 	doc.cluster(cmd.Context(), c, check.AskServer(config, f.Clock()), ns)
+}
+
+// writeShort writes one line for the plugin and for each operator.
+func writeShort(s *iostreams.IOStreams, doc *Document) error {
+	text := "plugin " + doc.Plugin.Version + "\n"
+	for _, op := range doc.Operators {
+		v := op.Version
+		if v == "" {
+			v = op.Image
+		}
+		text += "operator " + v + " " + op.Namespace + "\n"
+	}
+	if _, err := fmt.Fprint(s.Out, text); err != nil {
+		return fmt.Errorf("write the version: %w", err)
+	}
+	return nil
 }
 
 func write(s *iostreams.IOStreams, output string, doc *Document, clientOnly bool) error {

@@ -52,6 +52,9 @@ func TestVersion_NeverFailsWithoutACluster(t *testing.T) {
 	if out, errOut := call(t, gone, "--client"); errOut != "" || strings.Count(out, "\n") != 1 {
 		t.Errorf("--client: %s%s", out, errOut)
 	}
+	if out, _ := call(t, none, "--short"); out != "plugin "+version.Get().Version+"\n" {
+		t.Errorf("--short: %q", out)
+	}
 	if len(a.Requests()) > 0 {
 		t.Errorf("--client asked %v", a.Requests())
 	}
