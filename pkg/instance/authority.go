@@ -4,7 +4,6 @@ package instance
 
 import (
 	"fmt"
-	"reflect"
 	"sync"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/lease"
@@ -55,7 +54,7 @@ func (a *authority) learn(change func(lease.State) lease.State) (lease.State, er
 }
 
 func (a *authority) persist(next lease.State) error {
-	if reflect.DeepEqual(next.Persisted, a.memory.get().Authority) {
+	if next.Persisted.Equal(a.memory.get().Authority) {
 		return nil
 	}
 	if _, err := a.memory.update(func(p *persisted) { p.Authority = next.Persisted }); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/lease"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/state"
 )
 
 // manager is one run of one container.
@@ -55,6 +56,9 @@ type manager struct {
 	// starts counts starts of sqlservr in this run; nameChecked is for the present one.
 	starts      atomic.Int64
 	nameChecked atomic.Bool
+
+	// Of leaseRounds alone.
+	records state.Decoder
 
 	// Of loginLoop alone.
 	saPassword string

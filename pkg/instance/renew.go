@@ -131,7 +131,7 @@ func (m *manager) renewLease(ctx context.Context, newest *coordinationv1.Lease, 
 
 // enterRecord takes in what a request sent at that time has brought.
 func (m *manager) enterRecord(l *coordinationv1.Lease, sent time.Duration, renewed bool) lease.Standing {
-	a, why := state.Decode(l, m.cfg.UID)
+	a, why := m.records.Decode(l, m.cfg.UID)
 	return m.enterAuthority(a, why, sent, renewed)
 }
 

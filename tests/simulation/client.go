@@ -98,7 +98,7 @@ func (wr *writer) one(ctx context.Context) {
 	}
 	results, err := wr.conn.do(ctx, r)
 	if err == nil && results != nil {
-		if e := failureOf(results); e != nil {
+		if e := results.failure(); e != nil {
 			err = e
 		}
 	}
@@ -113,20 +113,13 @@ func (wr *writer) one(ctx context.Context) {
 	case err == nil && results != nil:
 		wr.c.check.tableMade = true
 	default:
-		if e := failureOf(orNone(results)); e == nil || e.Number == 2714 {
+		if e := results.failure(); e == nil || e.Number == 2714 {
 			wr.c.check.tableMade = wr.c.check.tableMade || e != nil && e.Number == 2714
 		}
 		if ctx.Err() != nil {
 			_ = closeLater(wr)
 		}
 	}
-}
-
-func orNone(r *tsql.Results) *tsql.Results {
-	if r == nil {
-		return &tsql.Results{}
-	}
-	return r
 }
 
 // closeLater forgets a session that did not answer; the server may still carry out what it was told.

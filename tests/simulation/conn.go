@@ -11,7 +11,6 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/mssql"
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
-	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/sqltypes"
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/tsql"
 )
 
@@ -22,7 +21,8 @@ type conn struct {
 	server  *server
 	session *tsql.Session
 	inbox   chan *job
-	closed  bool // by either side
+	known   map[*tsql.Column]knownSet // of serve alone
+	closed  bool                      // by either side
 	current *job
 	done    chan struct{} // the server's side has ended
 }
@@ -32,7 +32,7 @@ type job struct {
 	request tsql.Request
 	cancel  context.CancelFunc
 	back    reply
-	results *tsql.Results
+	answer  *answer
 }
 
 // connect logs in at the node's server. It takes mu.
@@ -44,7 +44,7 @@ func (n *node) connect(ctx context.Context, from *proc, user, password string) (
 		return n.server.proc
 	}, func(back reply) {
 		s := n.server
-		c := &conn{from: from, server: s, inbox: make(chan *job, 8), done: make(chan struct{})}
+		c := &conn{from: from, server: s, inbox: make(chan *job, 8), known: map[*tsql.Column]knownSet{}, done: make(chan struct{})}
 		from.w.wg.Add(1)
 		go c.serve(engine.LoginRequest{User: user, Password: password, AppName: from.name}, back)
 	})
@@ -98,13 +98,13 @@ func (c *conn) serve(login engine.LoginRequest, back reply) {
 		s.w.mu.Lock()
 		j.cancel, c.current = cancel, j
 		s.w.mu.Unlock()
-		j.results = &tsql.Results{}
+		j.answer = &answer{known: c.known}
 		what := s.announce(j.request.SQL)
 		watched := s.watch(c.from, j.request.SQL)
 		if s.node.c.omit.Has("R5") { // the expiry is one that never comes
 			j.request.SQL = strings.ReplaceAll(j.request.SQL, "IF SYSUTCDATETIME() >= '20", "IF SYSUTCDATETIME() >= '80")
 		}
-		err := session.Run(ctx, j.request, j.results)
+		err := session.Run(ctx, j.request, j.answer)
 		cancel()
 		s.w.mu.Lock()
 		watched()
@@ -117,11 +117,11 @@ func (c *conn) serve(login engine.LoginRequest, back reply) {
 			j.back(nil, errRefused)
 		case errors.Is(err, tsql.ErrBroken):
 			c.closed = true
-			j.back(j.results, errRefused)
+			j.back(j.answer, errRefused)
 		case err != nil:
-			j.back(j.results, err)
+			j.back(j.answer, err)
 		default:
-			j.back(j.results, nil)
+			j.back(j.answer, nil)
 		}
 		broken := c.closed
 		s.w.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *conn) killed() {
 }
 
 // do runs one request. It takes mu.
-func (c *conn) do(ctx context.Context, r tsql.Request) (*tsql.Results, error) {
+func (c *conn) do(ctx context.Context, r tsql.Request) (*answer, error) {
 	j := &job{request: r}
 	v, err := c.from.call(ctx, c.server.host, c.server.station, kindSQL, nil, func() *proc { return c.server.proc }, func(back reply) {
 		if c.closed {
@@ -200,8 +200,8 @@ func (c *conn) do(ctx context.Context, r tsql.Request) (*tsql.Results, error) {
 	if err != nil && ctx.Err() != nil {
 		c.attention(j)
 	}
-	results, _ := v.(*tsql.Results)
-	return results, err
+	a, _ := v.(*answer)
+	return a, err
 }
 
 // attention cancels a request that nobody waits for any more, if the network carries it. It takes mu.
@@ -254,84 +254,19 @@ func (c *conn) Exec(ctx context.Context, batch string) error {
 
 // Query implements mssql.Conn.
 func (c *conn) Query(ctx context.Context, batch string) ([]mssql.Result, error) {
-	r, err := c.do(ctx, tsql.Request{SQL: batch})
-	if r == nil && err == nil {
+	a, err := c.do(ctx, tsql.Request{SQL: batch})
+	if a == nil && err == nil {
 		err = errRefused
 	}
 	var results []mssql.Result
-	if r != nil {
-		results = resultsOf(r)
+	if a != nil {
+		results = a.results
 	}
 	if err != nil {
 		return results, &ag.Error{Kind: ag.ErrTimeout, Message: fmt.Sprintf("no answer from %s: %v", c.server.name, err)}
 	}
-	if e := failureOf(r); e != nil {
+	if e := a.failure(); e != nil {
 		return results, e
 	}
 	return results, nil
-}
-
-// failureOf is the server's own error, as the driver gives it.
-func failureOf(r *tsql.Results) *ag.Error {
-	var e *ag.Error
-	var texts []string
-	for _, m := range r.Messages {
-		if m.Class <= 10 {
-			continue
-		}
-		if e == nil {
-			e = &ag.Error{Kind: ag.ErrMsg}
-		}
-		e.Number, e.State = m.Number, m.State
-		e.All = append(e.All, m.Number)
-		texts = append(texts, m.Text)
-	}
-	if e != nil {
-		e.Message = strings.Join(texts, " | ")
-	}
-	return e
-}
-
-func resultsOf(r *tsql.Results) []mssql.Result {
-	out := make([]mssql.Result, len(r.Sets))
-	for i, set := range r.Sets {
-		columns := make([]string, len(set.Columns))
-		for k, c := range set.Columns {
-			columns[k] = c.Name
-		}
-		rows := make([][]any, len(set.Rows))
-		for k, row := range set.Rows {
-			values := make([]any, len(row))
-			for j, v := range row {
-				values[j] = valueOf(v)
-			}
-			rows[k] = values
-		}
-		out[i] = mssql.Result{Columns: columns, Rows: rows}
-	}
-	return out
-}
-
-// valueOf is the Go value that the driver gives.
-func valueOf(v sqltypes.Value) any {
-	if v.IsNull() {
-		return nil
-	}
-	switch v.Type().ID {
-	case sqltypes.Bit:
-		return v.Bool()
-	case sqltypes.TinyInt, sqltypes.SmallInt, sqltypes.Int, sqltypes.BigInt:
-		return v.Int64()
-	case sqltypes.Real, sqltypes.Float:
-		return v.Float64()
-	case sqltypes.Binary, sqltypes.VarBinary:
-		return v.Bytes()
-	case sqltypes.Date, sqltypes.SmallDateTime, sqltypes.DateTime, sqltypes.DateTime2:
-		return v.Time()
-	case sqltypes.Char, sqltypes.VarChar, sqltypes.NChar, sqltypes.NVarChar, sqltypes.SysName, sqltypes.XML:
-		return v.Text()
-	case sqltypes.Decimal, sqltypes.Numeric:
-		return []byte(v.Format())
-	}
-	return v.Format()
 }

@@ -40,6 +40,9 @@ func seedsOf(text string) ([]uint64, error) {
 // The seeds of an ordinary test run, and those that once were dead ends.
 const usualSeeds = "1..510,675,705,800,1040,1213,1225,1229"
 
+// garbage is how much is left to lie for each schedule that runs.
+const garbage = 128 << 20
+
 // TestSeeds runs the seeds of SIM_SEEDS, one bubble for each, as many at once as there are cores.
 func TestSeeds(t *testing.T) {
 	text := os.Getenv("SIM_SEEDS")
@@ -53,8 +56,10 @@ func TestSeeds(t *testing.T) {
 	if testing.Short() {
 		seeds = seeds[:min(len(seeds), 8)]
 	}
-	// Each schedule makes little that lives: collecting less often saves a third of the time.
-	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	// Each schedule makes little that lives, and much that does not: it is collected when there is
+	// much of it.
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(garbage * int64(1+runtime.GOMAXPROCS(0))))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	o := passwords(t)
 	tracing := os.Getenv("SIM_TRACE") != ""
 	digests := os.Getenv("SIM_DIGESTS") != ""

@@ -18,6 +18,16 @@ type Persisted struct {
 	Seal *Seal `json:"seal,omitempty"`
 }
 
+// Equal tells whether two managers must remember the same.
+func (p Persisted) Equal(o Persisted) bool {
+	seal, other := p.Seal, o.Seal
+	if (seal == nil) != (other == nil) || seal != nil && *seal != *other {
+		return false
+	}
+	p.Seal, o.Seal = nil, nil
+	return p == o
+}
+
 // Proof of authority: when it was asked for, in which epoch, and how it was won.
 type Proof struct {
 	// Valid is false when there is none.

@@ -28,6 +28,20 @@ const renewLayout = "2006-01-02T15:04:05.000000Z"
 // holderIdentity and leaseTransitions repeat the record for people; a difference
 // means that somebody edited one of them by hand.
 func Decode(l *coordinationv1.Lease, agUID string) (ag.Authority, string) {
+	var d Decoder
+	return d.Decode(l, agUID)
+}
+
+// Decoder is [Decode] for who reads one Lease again and again: the record, which seldom
+// changes, is parsed only when its text is another one. Everything else is read and
+// compared each time. It is not for use by several goroutines at once.
+type Decoder struct {
+	text   string
+	record ag.Authority
+}
+
+// Decode reads the authority from its Lease.
+func (d *Decoder) Decode(l *coordinationv1.Lease, agUID string) (ag.Authority, string) {
 	if l == nil {
 		return ag.Authority{}, "there is no Lease"
 	}
@@ -36,10 +50,14 @@ func Decode(l *coordinationv1.Lease, agUID string) (ag.Authority, string) {
 	if text == "" {
 		return none, fmt.Sprintf("Lease %s has no annotation %s", l.Name, AnnotationAuthority)
 	}
-	var a ag.Authority
-	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		return none, fmt.Sprintf("Lease %s: annotation %s is unreadable: %v", l.Name, AnnotationAuthority, err)
+	if text != d.text {
+		var record ag.Authority
+		if err := json.Unmarshal([]byte(text), &record); err != nil {
+			return none, fmt.Sprintf("Lease %s: annotation %s is unreadable: %v", l.Name, AnnotationAuthority, err)
+		}
+		d.text, d.record = text, record
 	}
+	a := d.record.Clone()
 	if agUID != "" && a.AGUID != agUID {
 		return none, fmt.Sprintf("Lease %s belongs to another availability group resource (UID %s)", l.Name, a.AGUID)
 	}

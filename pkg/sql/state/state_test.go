@@ -348,6 +348,43 @@ func TestPolicyOfASpec(t *testing.T) {
 	}
 }
 
+// A decoder that has read other Leases before reads each as one that reads it first.
+func TestADecoderKeepsNothingThatTheLeaseDoesNotSay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var d state.Decoder
+		for range rapid.IntRange(2, 8).Draw(t, "reads") {
+			l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "ag1-primary", ResourceVersion: rapid.SampledFrom([]string{"1", "2"}).Draw(t, "version")}}
+			if err := state.Encode(l, record(rapid.Int64Range(3, 4).Draw(t, "epoch")), time.Second); err != nil {
+				t.Fatal(err)
+			}
+			switch rapid.IntRange(0, 7).Draw(t, "edit") {
+			case 0:
+				l.Annotations = nil
+			case 1:
+				l.Annotations[state.AnnotationAuthority] += "}"
+			case 2:
+				*l.Spec.HolderIdentity = "somebody"
+			case 3:
+				*l.Spec.LeaseTransitions++
+			case 4:
+				renewed := metav1.NewMicroTime(start)
+				l.Spec.RenewTime = &renewed
+			}
+			uid := rapid.SampledFrom([]string{"uid-1", "uid-2", ""}).Draw(t, "uid")
+			want, wantWhy := state.Decode(l, uid)
+			got, why := d.Decode(l, uid)
+			if diff := cmp.Diff(want, got); diff != "" || why != wantWhy {
+				t.Fatalf("%q, want %q (-first +again)\n%s", why, wantWhy, diff)
+			}
+			// What a caller does to its answer is of no account for the next.
+			if got.Exists {
+				got.Operation.Phase, got.Rule.Set[0].Replica, got.Stale[0], got.Unfenced[0].Epoch = ag.PhasePromoting, "x", "x", 99
+			}
+		}
+	})
+}
+
 func FuzzLeaseThatSomebodyEdited(f *testing.F) {
 	good := &coordinationv1.Lease{}
 	if err := state.Encode(good, record(4), time.Second); err != nil {

@@ -519,6 +519,10 @@ func (ex *exec) rowsOut(cols []Column, rows []engine.Row) {
 			return
 		}
 	}
+	if s, ok := ex.out.(SetSink); ok {
+		s.Set(cols, rows)
+		return
+	}
 	ex.out.Columns(cols)
 	for _, r := range rows {
 		ex.out.Row(r)

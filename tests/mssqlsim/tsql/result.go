@@ -3,6 +3,7 @@ package tsql
 import (
 	"fmt"
 
+	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/engine"
 	"github.com/kubectl-mssql/kubectl-mssql/tests/mssqlsim/sqltypes"
 )
 
@@ -62,6 +63,13 @@ type ResultSink interface {
 	ReturnStatus(status int32)
 	// ReturnValue is the final value of an output parameter of the request.
 	ReturnValue(name string, v sqltypes.Value)
+}
+
+// SetSink is a ResultSink that takes whole result sets. Neither columns nor rows may be changed,
+// both may be kept: a query that has found nothing new gives those that it gave before.
+type SetSink interface {
+	ResultSink
+	Set(cols []Column, rows []engine.Row)
 }
 
 // Discard is a sink that drops everything.
