@@ -63,9 +63,9 @@ type localState struct {
 	databases int
 }
 
-// readLocal asks on an open session.
-func readLocal(ctx context.Context, c mssql.Conn, group string, clock clocks) (localState, error) {
-	results, err := c.Query(ctx, tsql.ManagerState(group))
+// readLocal asks on an open session; batch is tsql.ManagerState of the group.
+func readLocal(ctx context.Context, c mssql.Conn, batch string, clock clocks) (localState, error) {
+	results, err := c.Query(ctx, batch)
 	received := clock.now().Mono
 	if err != nil {
 		return localState{}, err

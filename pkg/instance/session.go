@@ -15,6 +15,8 @@ import (
 type localSession struct {
 	m    *manager
 	conn mssql.Conn
+	// question is the batch that read sends every time.
+	question string
 }
 
 func (s *localSession) open(ctx context.Context) (mssql.Conn, error) {
@@ -50,7 +52,10 @@ func (s *localSession) read(ctx context.Context) (localState, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.m.timing().Q)
 	defer cancel()
-	return readLocal(ctx, c, s.m.cfg.Group, s.m.clock)
+	if s.question == "" {
+		s.question = tsql.ManagerState(s.m.cfg.Group)
+	}
+	return readLocal(ctx, c, s.question, s.m.clock)
 }
 
 // renew sends the renewal that was entered as sent at now, with its expiry (R5).

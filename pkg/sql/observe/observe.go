@@ -61,6 +61,7 @@ func (o Observer) Observe(ctx context.Context, key ag.Key, p ag.Policy, holder s
 	}
 	snapshot := ag.Snapshot{Nodes: nodes, Replicas: make([]ag.Replica, len(p.Replicas))}
 	views := make([]remoteView, len(p.Replicas))
+	batch := tsql.Observe(p.Group)
 	var wait sync.WaitGroup
 	for i, r := range p.Replicas {
 		snapshot.Replicas[i] = ag.Replica{
@@ -74,10 +75,10 @@ func (o Observer) Observe(ctx context.Context, key ag.Key, p ag.Policy, holder s
 		who, full := key.Namespace+"/"+r.Name+"/"+pods[i].UID, o.timeout(p)
 		wait.Go(func() {
 			o.patiently(ctx, "server "+who, full, func(ctx context.Context) ag.Reach {
-				replica.Local, views[i] = o.server(ctx, key, p.Group, asked)
+				replica.Local, views[i] = o.server(ctx, key, batch, asked)
 				return replica.Local.Reach
 			}, func(ctx context.Context) ag.Reach {
-				local, _ := o.server(ctx, key, p.Group, asked)
+				local, _ := o.server(ctx, key, batch, asked)
 				return local.Reach
 			})
 		})
@@ -123,11 +124,11 @@ func (o Observer) manager(ctx context.Context, key ag.Key, r ag.Replica) ag.Mana
 
 // server asks one server. A connection that had died since the last pass is
 // replaced once: a read may be repeated.
-func (o Observer) server(ctx context.Context, key ag.Key, group string, r ag.Replica) (ag.Local, remoteView) {
+func (o Observer) server(ctx context.Context, key ag.Key, batch string, r ag.Replica) (ag.Local, remoteView) {
 	var err error
 	for range 2 {
 		var results []mssql.Result
-		results, err = o.ask(ctx, key, group, r)
+		results, err = o.ask(ctx, key, batch, r)
 		if err == nil {
 			return parse(results, r.Name)
 		}
@@ -141,13 +142,13 @@ func (o Observer) server(ctx context.Context, key ag.Key, group string, r ag.Rep
 	return ag.Local{Reach: mssql.Reach(err), Err: mssql.AsError(err)}, remoteView{}
 }
 
-func (o Observer) ask(ctx context.Context, key ag.Key, group string, r ag.Replica) ([]mssql.Result, error) {
+func (o Observer) ask(ctx context.Context, key ag.Key, batch string, r ag.Replica) ([]mssql.Result, error) {
 	conn, err := o.Servers.Connect(ctx, key, r.Name, r.Pod)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	results, err := conn.Query(ctx, tsql.Observe(group))
+	results, err := conn.Query(ctx, batch)
 	if err == nil && len(results) != tsql.ObserveSets {
 		err = &ag.Error{Kind: ag.ErrUnknown, Message: "the server answered the observation with the wrong number of result sets"}
 	}

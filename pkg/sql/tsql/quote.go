@@ -36,7 +36,12 @@ func date(t time.Time) string {
 
 // batch joins statements, one a line, each with its semicolon.
 func batch(statements ...string) string {
+	size := 0
+	for _, s := range statements {
+		size += len(s) + len(";\n")
+	}
 	var b strings.Builder
+	b.Grow(size)
 	for _, s := range statements {
 		if s == "" {
 			continue

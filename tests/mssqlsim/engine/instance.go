@@ -34,6 +34,13 @@ type Instance struct {
 	faults   faults
 	seeding  []*AutomaticSeedingRow
 
+	// scratch holds the rows that the views which are read most gave last.
+	scratch struct {
+		replicas []ReplicaStateRow
+		copies   []DatabaseReplicaStateRow
+		members  []DatabaseClusterStateRow
+	}
+
 	// rights are answers of can, as of rightsOf.
 	rights   map[right]bool
 	rightsOf *ServerState

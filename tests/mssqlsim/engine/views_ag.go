@@ -192,16 +192,15 @@ func recoveryName(v Opt[uint8]) Opt[string] {
 	return Some([...]string{"ONLINE_IN_PROGRESS", "ONLINE"}[v.V])
 }
 
-// ReplicaStates is sys.dm_hadr_availability_replica_states.
+// ReplicaStates is sys.dm_hadr_availability_replica_states. The rows are valid until the next call.
 func (in *Instance) ReplicaStates(now time.Time, id SessionID) ([]ReplicaStateRow, error) {
 	in.begin(now)
 	s := in.session(id)
 	if err := in.viewState(s); err != nil {
 		return nil, err
 	}
-	var l []ReplicaStateRow
+	l := in.scratch.replicas[:0]
 	for _, g := range in.groups {
-		l = slices.Grow(l, len(g.st.Config.Replicas))
 		for i := range g.st.Config.Replicas {
 			r := &g.st.Config.Replicas[i]
 			if r.ID == g.st.Replica {
@@ -214,6 +213,7 @@ func (in *Instance) ReplicaStates(now time.Time, id SessionID) ([]ReplicaStateRo
 			l = append(l, g.remoteState(r, g.peer(r.ID)))
 		}
 	}
+	in.scratch.replicas = l
 	return l, nil
 }
 
@@ -318,16 +318,15 @@ func (in *Instance) GroupStates(now time.Time, id SessionID) ([]GroupStateRow, e
 	return l, nil
 }
 
-// DatabaseReplicaStates is sys.dm_hadr_database_replica_states.
+// DatabaseReplicaStates is sys.dm_hadr_database_replica_states. The rows are valid until the next call.
 func (in *Instance) DatabaseReplicaStates(now time.Time, id SessionID) ([]DatabaseReplicaStateRow, error) {
 	in.begin(now)
 	s := in.session(id)
 	if err := in.viewState(s); err != nil {
 		return nil, err
 	}
-	var l []DatabaseReplicaStateRow
+	l := in.scratch.copies[:0]
 	for _, g := range in.groups {
-		l = slices.Grow(l, len(g.members)*(1+len(g.peers)))
 		for _, m := range g.members {
 			if m.db != nil {
 				l = append(l, m.localRow())
@@ -342,6 +341,7 @@ func (in *Instance) DatabaseReplicaStates(now time.Time, id SessionID) ([]Databa
 			}
 		}
 	}
+	in.scratch.copies = l
 	return l, nil
 }
 
@@ -414,16 +414,16 @@ func (m *member) remoteRow(p *peer) DatabaseReplicaStateRow {
 	return row
 }
 
-// DatabaseClusterStates is sys.dm_hadr_database_replica_cluster_states.
+// DatabaseClusterStates is sys.dm_hadr_database_replica_cluster_states. The rows are valid until the
+// next call.
 func (in *Instance) DatabaseClusterStates(now time.Time, id SessionID) ([]DatabaseClusterStateRow, error) {
 	in.begin(now)
 	s := in.session(id)
 	if err := in.viewState(s); err != nil {
 		return nil, err
 	}
-	var l []DatabaseClusterStateRow
+	l := in.scratch.members[:0]
 	for _, g := range in.groups {
-		l = slices.Grow(l, len(g.st.Config.Replicas)*len(g.members))
 		for i := range g.st.Config.Replicas {
 			r := &g.st.Config.Replicas[i]
 			if r.Availability == ConfigurationOnly {
@@ -439,6 +439,7 @@ func (in *Instance) DatabaseClusterStates(now time.Time, id SessionID) ([]Databa
 			}
 		}
 	}
+	in.scratch.members = l
 	return l, nil
 }
 

@@ -69,17 +69,34 @@ func (e *errQuit) Error() string { return e.err.Error() }
 func (e *errQuit) Unwrap() error { return e.err }
 
 // do runs f with the instance at hand; nested calls run in the same hold of it.
-func (ex *exec) do(f func() error) (err error) {
+func (ex *exec) do(f func() error) error {
 	if ex.in != nil {
 		return f()
 	}
-	ex.s.host.Do(func(now time.Time, in *engine.Instance) {
-		ex.in, ex.hst = in, now
-		ex.now = in.WallClock(now)
-		defer func() { ex.in = nil }()
-		err = f()
-	})
+	s := ex.s
+	s.held = held{ex: ex, f: f}
+	if s.hold == nil {
+		s.hold = s.held.run // one function for all: it is called again and again
+	}
+	s.host.Do(s.hold)
+	err := s.held.err
+	s.held = held{}
 	return err
+}
+
+// held is what runs while the session holds the instance.
+type held struct {
+	ex  *exec
+	f   func() error
+	err error
+}
+
+func (h *held) run(now time.Time, in *engine.Instance) {
+	ex := h.ex
+	ex.in, ex.hst = in, now
+	ex.now = in.WallClock(now)
+	defer func() { ex.in = nil }()
+	h.err = h.f()
 }
 
 // wait parks until the engine completes id. A context that ends becomes errQuit.
@@ -484,20 +501,11 @@ func (ex *exec) simple(n *node) error {
 }
 
 func (ex *exec) selectStatement(s *selectStmt) error {
-	var bq *boundQuery
-	var rows []engine.Row
-	n := int64(0)
-	if err := ex.do(func() error {
-		p, err := ex.planOf(s.q)
-		if err != nil {
-			return err
-		}
-		bq = p.q
-		rows, n, err = ex.answer(p)
-		return err
-	}); err != nil {
+	sel := selecting{ex: ex, s: s}
+	if err := ex.do(sel.run); err != nil {
 		return err
 	}
+	bq, rows, n := sel.q, sel.rows, sel.n
 	if bq.into != nil {
 		return ex.selectInto(bq, rows)
 	}
@@ -509,6 +517,25 @@ func (ex *exec) selectStatement(s *selectStmt) error {
 	}
 	ex.done(cmdSelect, n, true)
 	return nil
+}
+
+// selecting is a SELECT that runs.
+type selecting struct {
+	ex   *exec
+	s    *selectStmt
+	q    *boundQuery
+	rows []engine.Row
+	n    int64
+}
+
+func (sel *selecting) run() error {
+	p, err := sel.ex.planOf(sel.s.q)
+	if err != nil {
+		return err
+	}
+	sel.q = p.q
+	sel.rows, sel.n, err = sel.ex.answer(p)
+	return err
 }
 
 // rowsOut sends a result set, or gives it to an enclosing INSERT … EXEC.

@@ -32,16 +32,30 @@ const maxPlans = 256
 // planFor gives the plan of a part of the syntax tree, bound anew when anything that it depends on
 // has changed. It runs inside do.
 func (ex *exec) planFor(key any, bind func(b *binder, p *plan) error) (*plan, error) {
-	db, _ := ex.in.CurrentDatabase(ex.s.id)
-	if p := ex.s.plans[key]; p != nil && p.db == db {
-		ok, err := ex.current(p)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			return p, nil
-		}
+	if p, err := ex.kept(key); p != nil || err != nil {
+		return p, err
 	}
+	return ex.bound(key, bind)
+}
+
+// kept gives the plan that the session has, nil when there is none or it is out of date.
+func (ex *exec) kept(key any) (*plan, error) {
+	p := ex.s.plans[key]
+	if p == nil {
+		return nil, nil
+	}
+	if db, _ := ex.in.CurrentDatabase(ex.s.id); p.db != db {
+		return nil, nil
+	}
+	if ok, err := ex.current(p); !ok {
+		return nil, err
+	}
+	return p, nil
+}
+
+// bound makes a plan and keeps it.
+func (ex *exec) bound(key any, bind func(b *binder, p *plan) error) (*plan, error) {
+	db, _ := ex.in.CurrentDatabase(ex.s.id)
 	b := &binder{ex: ex}
 	p := &plan{db: db}
 	if err := bind(b, p); err != nil {
@@ -100,7 +114,10 @@ func (ex *exec) current(p *plan) (bool, error) {
 
 // planOf binds a query, or takes the session's plan of it. It runs inside do.
 func (ex *exec) planOf(q *query) (*plan, error) {
-	return ex.planFor(q, func(b *binder, p *plan) (err error) {
+	if p, err := ex.kept(q); p != nil || err != nil {
+		return p, err
+	}
+	return ex.bound(q, func(b *binder, p *plan) (err error) {
 		p.q, err = b.query(nil, q, nil)
 		return err
 	})

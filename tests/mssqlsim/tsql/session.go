@@ -95,6 +95,8 @@ type Session struct {
 	broken    atomic.Bool
 	random    uint64
 	views     map[string]*sysView
+	held      held
+	hold      func(now time.Time, in *engine.Instance)
 	plans     map[any]*plan
 
 	// Limit bounds the statements of one request, and its rows to a hundred times that; 0 means no
