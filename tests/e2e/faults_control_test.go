@@ -13,7 +13,7 @@ import (
 // controlFaults are faults of the control plane: the API server and the controllers.
 func controlFaults() []faultCase {
 	cases := []faultCase{
-		{name: "the primary's node cannot reach the API server for a minute", topology: three, local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the primary's node cannot reach the API server for a minute", topology: three, local: true, told: []string{"PrimaryCutOffFromAPI"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			node := s.node[s.primary]
 			s.partition(t, node, cluster.Cut{From: cluster.PeerAPI})
 			s.noFailedWrite(t, time.Minute)
@@ -30,14 +30,14 @@ func controlFaults() []faultCase {
 			}
 			return s.untouched(t)
 		}},
-		{name: "the API server is down for two minutes", topology: three, local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the API server is down for two minutes", topology: three, local: true, told: []string{"the API server does not answer"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			s.stopAPI(t)
 			s.noFailedWrite(t, 2*time.Minute)
 			s.startAPI(t)
 			untouched := s.untouched(t)
 			return func(g *api.SQLServerAvailabilityGroup) bool { return untouched(g) && s.controllersGoOn(t) }
 		}},
-		{name: "the primary crashes while the API server is down", topology: three, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the primary crashes while the API server is down", topology: three, told: []string{"the API server does not answer", "{primary}"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			pid := s.serverProcess(t, s.primary)
 			s.stopAPI(t)
 			pass(t, 30*time.Second)
@@ -50,16 +50,19 @@ func controlFaults() []faultCase {
 	// The controller ends in each phase of both kinds of failover.
 	for _, c := range []struct {
 		name  string
-		phase ag.OperationPhase
+		when  moment
 		begin func(*testing.T, *scene)
+		told  []string
 	}{
-		{"a planned move, when the old primary is taken offline", ag.PhaseDemoting, func(t *testing.T, s *scene) { s.requestMove(t, s.secondaries[0]) }},
-		{"a planned move, when the target is promoted", ag.PhasePromoting, func(t *testing.T, s *scene) { s.requestMove(t, s.secondaries[0]) }},
-		{"an automatic failover, when the primary is fenced", ag.PhaseFencing, func(t *testing.T, s *scene) { s.silence(t, s.node[s.primary]) }},
-		{"an automatic failover, when the target is promoted", ag.PhasePromoting, func(t *testing.T, s *scene) { s.signal(t, s.primary, "KILL") }},
+		{"a planned move, when the old primary is taken offline", inPhase(ag.PhaseDemoting), func(t *testing.T, s *scene) { s.requestMove(t, s.secondaries[0]) }, []string{"switching over", "taking {primary} offline"}},
+		{"a planned move, when the target is promoted", inPhase(ag.PhasePromoting), func(t *testing.T, s *scene) { s.requestMove(t, s.secondaries[0]) }, []string{"switching over", "phase promoting"}},
+		{"an automatic failover, when the primary is fenced", inPhase(ag.PhaseFencing), func(t *testing.T, s *scene) { s.silence(t, s.node[s.primary]) }, silenced()},
+		{"an automatic failover, when the target is promoted", inPhase(ag.PhasePromoting), func(t *testing.T, s *scene) { s.signal(t, s.primary, "KILL") }, []string{"failing over", "phase promoting"}},
+		{"a planned move, when the target is PRIMARY and not published", arrived(), func(t *testing.T, s *scene) { s.requestMove(t, s.secondaries[0]) }, []string{"degraded"}},
+		{"an automatic failover, when the target is PRIMARY and not published", arrived(), func(t *testing.T, s *scene) { s.signal(t, s.primary, "KILL") }, []string{"degraded"}},
 	} {
-		cases = append(cases, faultCase{name: "the controller is killed in " + c.name, topology: three, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
-			seen := s.catchPhase(t, c.phase, func() { s.killController(t) })
+		cases = append(cases, faultCase{name: "the controller is killed in " + c.name, topology: three, told: c.told, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+			seen := s.catch(t, c.when, func() { s.killController(t) })
 			c.begin(t, s)
 			seen()
 			s.waitGranted(t, s.epoch)
@@ -68,7 +71,14 @@ func controlFaults() []faultCase {
 			return func(*api.SQLServerAvailabilityGroup) bool { return s.authority(t).Operation == nil }
 		}})
 	}
-	return cases
+	return append(cases, faultCase{name: "the controller is killed while it suspects the primary", topology: three, told: silenced(), fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		s.silence(t, s.node[s.primary])
+		pass(t, 10*time.Second)
+		s.killController(t)
+		s.waitMoved(t)
+		s.mendAll(t)
+		return s.moved
+	}})
 }
 
 // untouched: the same primary by the same grant.

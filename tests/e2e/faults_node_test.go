@@ -8,17 +8,24 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/tests/cluster"
 )
 
+// silenced is what people must be told while the primary's node is silent: the suspicion,
+// the fence and the wait for it, whom it is for.
+func silenced() []string {
+	return []string{"{primary}: it does not answer", "the suspicion against {primary}", "making sure that {primary} cannot write",
+		"the write lease of {primary} to end", "s left", "under way: failover from {primary} to ", "r12: "}
+}
+
 // nodeFaults are faults of nodes and of the network between them.
 func nodeFaults() []faultCase {
 	return []faultCase{
-		{name: "the primary's node loses its power and boots again", topology: three, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the primary's node loses its power and boots again", topology: three, told: silenced(), fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			node := s.node[s.primary]
 			s.breakNode(t, node, cluster.Faults.Kill, cluster.Faults.Start)
 			s.waitMoved(t)
 			s.mend(t, node)
 			return s.moved
 		}},
-		{name: "the node of the primary and of the acting controller loses its power", topology: three, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the node of the primary and of the acting controller loses its power", topology: three, told: silenced(), fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			s.besideController(t)
 			node := s.node[s.primary]
 			s.breakNode(t, node, cluster.Faults.Kill, cluster.Faults.Start)
@@ -26,7 +33,7 @@ func nodeFaults() []faultCase {
 			s.mend(t, node)
 			return s.moved
 		}},
-		{name: "the primary's node is cut off from everything", topology: three, local: true, short: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the primary's node is cut off from everything", topology: three, local: true, short: true, told: silenced(), fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			node := s.node[s.primary]
 			s.silence(t, node)
 			s.waitMoved(t)
@@ -38,13 +45,13 @@ func nodeFaults() []faultCase {
 			s.oneAfterTheOther(t)
 			return s.moved
 		}},
-		{name: "the primary's node hears, and is not heard", topology: three, local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the primary's node hears, and is not heard", topology: three, local: true, told: silenced(), fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			return s.oneWay(t, cluster.Out)
 		}},
-		{name: "the primary's node is heard, and does not hear", topology: three, local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the primary's node is heard, and does not hear", topology: three, local: true, told: silenced(), fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			return s.oneWay(t, cluster.In)
 		}},
-		{name: "the primary's node is cut off from the other nodes only", topology: three, beside: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the primary's node is cut off from the other nodes only", topology: three, beside: true, told: []string{"does not answer"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			node := s.node[s.primary]
 			for _, r := range s.secondaries {
 				s.partition(t, node, cluster.Cut{From: s.node[r]})
@@ -55,7 +62,7 @@ func nodeFaults() []faultCase {
 			s.mend(t, node)
 			return func(g *api.SQLServerAvailabilityGroup) bool { return s.stayed(g) && s.authority(t).Rule.K == 1 }
 		}},
-		{name: "the network of the primary's node comes and goes for five minutes", topology: three, local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the network of the primary's node comes and goes for five minutes", topology: three, local: true, told: []string{"does not answer"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			node := s.node[s.primary]
 			for range 30 {
 				s.silence(t, node)
@@ -65,7 +72,7 @@ func nodeFaults() []faultCase {
 			}
 			return func(*api.SQLServerAvailabilityGroup) bool { return s.authority(t).Operation == nil }
 		}},
-		{name: "the primary's node freezes and goes on after the failover", topology: three, local: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the primary's node freezes and goes on after the failover", topology: three, local: true, told: silenced(), fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			node := s.node[s.primary]
 			s.breakNode(t, node, cluster.Faults.Freeze, cluster.Faults.Thaw)
 			s.waitMoved(t)
@@ -75,7 +82,7 @@ func nodeFaults() []faultCase {
 			s.oneAfterTheOther(t)
 			return s.moved
 		}},
-		{name: "both secondaries' nodes lose their power and boot again", topology: three, beside: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "both secondaries' nodes lose their power and boot again", topology: three, beside: true, told: []string{"degraded", "r13: it does not answer"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			for _, r := range s.secondaries {
 				s.breakNode(t, s.node[r], cluster.Faults.Kill, cluster.Faults.Start)
 			}

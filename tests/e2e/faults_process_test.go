@@ -10,15 +10,15 @@ import (
 // processFaults are faults of sqlservr and of pods.
 func processFaults() []faultCase {
 	return []faultCase{
-		{name: "sqlservr of the primary is killed", topology: three, short: true, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "sqlservr of the primary is killed", topology: three, short: true, told: []string{"degraded"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			s.signal(t, s.primary, "KILL")
 			return func(*api.SQLServerAvailabilityGroup) bool { return s.granted(t) }
 		}},
-		{name: "sqlservr of the primary is stopped in the middle", topology: three, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "sqlservr of the primary is stopped in the middle", topology: three, told: []string{"failing over", "{primary}: it does not answer"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			s.signal(t, s.primary, "STOP")
 			return func(*api.SQLServerAvailabilityGroup) bool { return s.granted(t) }
 		}},
-		{name: "the old primary's container restarts once more after the failover", topology: three, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the old primary's container restarts once more after the failover", topology: three, told: []string{"degraded"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			s.signal(t, s.primary, "KILL")
 			s.waitGranted(t, s.epoch)
 			s.e.waitGroup(t, s.group, "healthy", 2*time.Minute, healthy)
@@ -35,7 +35,7 @@ func processFaults() []faultCase {
 				return g.Status.PrimaryReplica == holder && s.authority(t).Epoch == epoch && replica(g, other).Role == "SECONDARY"
 			}
 		}},
-		{name: "the new primary is killed while the old one still recovers", topology: three, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the new primary is killed while the old one still recovers", topology: three, told: []string{"failing over"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			s.signal(t, s.primary, "KILL")
 			s.waitGranted(t, s.epoch)
 			second := s.waitPublished(t)
@@ -43,13 +43,13 @@ func processFaults() []faultCase {
 			s.waitGranted(t, s.authority(t).Epoch)
 			return func(*api.SQLServerAvailabilityGroup) bool { return s.authority(t).Operation == nil }
 		}},
-		{name: "the primary's pod is deleted by force", topology: three, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "the primary's pod is deleted by force", topology: three, told: []string{"degraded"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			uid := s.e.deletePod(t, s.primary, new(int64))
 			return func(*api.SQLServerAvailabilityGroup) bool {
 				return s.granted(t) && s.e.podUID(t, s.primary) != uid
 			}
 		}},
-		{name: "all pods are deleted at once", topology: three, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "all pods are deleted at once", topology: three, told: []string{"failing over"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			old := map[string]string{}
 			for replica := range s.node {
 				old[replica] = s.e.deletePod(t, replica, nil)

@@ -20,6 +20,8 @@ type faultCase struct {
 	local, beside bool
 	// short cases are part of every run of the end-to-end tests.
 	short bool
+	// told are words that status or a dry run must have said by the time it is healthy again.
+	told  []string
 	fault func(t *testing.T, s *scene) (done func(g *api.SQLServerAvailabilityGroup) bool)
 }
 

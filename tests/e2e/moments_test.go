@@ -83,9 +83,9 @@ func (s *scene) waitRestarted(t *testing.T, replica string) {
 	}
 }
 
-// catchPhase watches for a phase from now on and then does something at once. The
-// function that it returns waits until that was done.
-func (s *scene) catchPhase(t *testing.T, phase ag.OperationPhase, then func()) func() {
+// catch watches for a moment of the record from now on and then does something at once.
+// The function that it returns waits until that was done.
+func (s *scene) catch(t *testing.T, moment moment, then func()) func() {
 	t.Helper()
 	seen := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -93,16 +93,34 @@ func (s *scene) catchPhase(t *testing.T, phase ag.OperationPhase, then func()) f
 	go func() {
 		seen <- wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
 			a := s.authority(t)
-			return a.Operation != nil && a.Operation.Phase == phase, nil
+			return a.Exists && moment.is(s, a), nil
 		})
 	}()
 	return func() {
 		t.Helper()
 		if err := <-seen; err != nil {
-			t.Fatalf("phase %s was not seen: %v", phase, err)
+			t.Fatalf("the moment %q was not seen: %v", moment.name, err)
 		}
 		then()
 	}
+}
+
+// moment of a role change, as the record shows it.
+type moment struct {
+	name string
+	is   func(*scene, ag.Authority) bool
+}
+
+// inPhase is while the role change is in that phase.
+func inPhase(p ag.OperationPhase) moment {
+	return moment{"phase " + string(p), func(_ *scene, a ag.Authority) bool { return a.Operation != nil && a.Operation.Phase == p }}
+}
+
+// arrived is when the new primary is PRIMARY, and clients are not led to it yet.
+func arrived() moment {
+	return moment{"arrived", func(s *scene, a ag.Authority) bool {
+		return a.Epoch > s.epoch && (a.Operation == nil || a.Operation.Phase == ag.PhasePublishing)
+	}}
 }
 
 // says checks what the status screen says, and its exit code.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -54,6 +55,9 @@ type scene struct {
 	undo        map[string]func(ctx context.Context) error
 	// timeline says when what was seen, from the fault on.
 	timeline *timeline
+	// addresses of pods, known to the timeline alone.
+	naming    sync.Mutex
+	addresses map[string]string
 }
 
 // ensureGroup installs the operator and makes the group, where they are not there yet.
@@ -138,6 +142,7 @@ func (e *env) runFault(t *testing.T, c faultCase) string {
 	t.Helper()
 	s := e.scene(t, c.topology, c.local, c.beside)
 	ep := e.watchEndpoints(t, e.group(t, s.group).ListenerName())
+	o := s.watch(t)
 	done := c.fault(t, s)
 	e.waitGroup(t, s.group, "healthy by itself", 3*time.Minute, func(g *api.SQLServerAvailabilityGroup) bool {
 		return healthy(g) && done(g)
@@ -148,6 +153,7 @@ func (e *env) runFault(t *testing.T, c faultCase) string {
 		outages = append(outages, fmt.Sprintf("%.1f", w.check(t).LongestGap))
 	}
 	ep.finish(t)
+	o.finish(t, c.told)
 	return strings.Join(outages, ", on the primary's node ")
 }
 
@@ -267,8 +273,10 @@ func (s *scene) noFailedWrite(t *testing.T, d time.Duration) {
 	}
 }
 
-// oneAfterTheOther compares the client beside the old primary with the other: the old
-// primary had acknowledged its last row before the new one acknowledged its first.
+// oneAfterTheOther compares the client beside the old primary with the other. The old
+// primary had acknowledged its last row, and its client had been told that the next one
+// failed, before the new primary acknowledged its first. That each acknowledged row of
+// both is in the surviving history is compared at the end of every case.
 func (s *scene) oneAfterTheOther(t *testing.T) {
 	t.Helper()
 	var edges [2]gap
@@ -282,12 +290,16 @@ func (s *scene) oneAfterTheOther(t *testing.T) {
 		}
 		edges[i] = slices.MaxFunc(r.Gaps, func(a, b gap) int { return int(a.Seconds*1000) - int(b.Seconds*1000) })
 	}
-	last := edges[0].From
+	last, failed := edges[0].From, edges[0].Failed
 	first := edges[1].From.Add(time.Duration(edges[1].Seconds * float64(time.Second)))
 	if !last.Before(first) {
 		t.Errorf("the old primary acknowledged its last row at %s, after the new one's first at %s", last, first)
 	}
-	t.Logf("%.1f s between the old primary's last row and the new one's first", first.Sub(last).Seconds())
+	if failed.IsZero() || !failed.Before(first) {
+		t.Errorf("the client beside the old primary was told of a failed write at %s, not before the new primary's first row at %s", failed, first)
+	}
+	t.Logf("%.1f s between the old primary's last row and the new one's first; the first failed write beside the old one %.1f s after its last row",
+		first.Sub(last).Seconds(), failed.Sub(last).Seconds())
 }
 
 // authority reads the record in the group's Lease; empty while it cannot be read.

@@ -63,8 +63,8 @@ func (e *env) run(t *testing.T, timeout time.Duration, name string, args ...stri
 	}
 	r := result{out.String(), errOut.String(), cmd.ProcessState.ExitCode()}
 	shown := r.stdout
-	if lines := strings.SplitAfter(shown, "\n"); len(lines) > 80 {
-		shown = strings.Join(lines[:40], "") + fmt.Sprintf("… %d lines …\n", len(lines)-80) + strings.Join(lines[len(lines)-40:], "")
+	if lines := strings.SplitAfter(shown, "\n"); len(lines) > 60 {
+		shown = strings.Join(lines[:8], "") + fmt.Sprintf("… %d lines …\n", len(lines)-16) + strings.Join(lines[len(lines)-8:], "")
 	}
 	t.Logf("$ %s %s  -> exit %d\n%s%s", filepath.Base(name), strings.Join(args, " "), r.code, shown, r.stderr)
 	return r
@@ -142,6 +142,7 @@ type report struct {
 	Unknown      []int64
 	Gaps         []gap
 	LongestGap   float64
+	LastAck      time.Time
 	LastError    string
 }
 
@@ -149,6 +150,8 @@ type report struct {
 type gap struct {
 	From    time.Time
 	Seconds float64
+	// Failed is when the first write after From failed.
+	Failed time.Time
 }
 
 // writer is a client inside the cluster that writes all the time.
@@ -340,14 +343,7 @@ func (e *env) watchEndpoints(t *testing.T, service string) *endpointWatch {
 			if err := e.client.List(ctx, &slices, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
 				continue
 			}
-			var ready []string
-			for _, s := range slices.Items {
-				for _, ep := range s.Endpoints {
-					if (ep.Conditions.Ready == nil || *ep.Conditions.Ready) && ep.TargetRef != nil {
-						ready = append(ready, ep.TargetRef.Name)
-					}
-				}
-			}
+			ready := readyEndpoints(slices.Items)
 			w.mu.Lock()
 			w.n++
 			if len(ready) > 1 {
@@ -357,6 +353,19 @@ func (e *env) watchEndpoints(t *testing.T, service string) *endpointWatch {
 		}
 	})
 	return w
+}
+
+// readyEndpoints are the pods to which a Service sends clients.
+func readyEndpoints(list []discoveryv1.EndpointSlice) []string {
+	var ready []string
+	for _, s := range list {
+		for _, ep := range s.Endpoints {
+			if (ep.Conditions.Ready == nil || *ep.Conditions.Ready) && ep.TargetRef != nil {
+				ready = append(ready, ep.TargetRef.Name)
+			}
+		}
+	}
+	return ready
 }
 
 func (w *endpointWatch) finish(t *testing.T) {

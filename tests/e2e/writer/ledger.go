@@ -15,6 +15,8 @@ type Range struct {
 type Gap struct {
 	From    time.Time `json:"from"`
 	Seconds float64   `json:"seconds"`
+	// Failed is when the first write after From failed; zero when none did.
+	Failed time.Time `json:"failed"`
 }
 
 // Report is what a checker needs: which rows the server said yes to, and when it said nothing.
@@ -42,6 +44,7 @@ type ledger struct {
 	unknown []int64
 	gaps    []Gap
 	lastAck time.Time
+	failed  time.Time // the first failure since lastAck
 	lastErr string
 }
 
@@ -53,10 +56,10 @@ func (l *ledger) ack(n int64, now time.Time) {
 	l.count++
 	if !l.lastAck.IsZero() {
 		if d := now.Sub(l.lastAck); d >= longGap {
-			l.gaps = append(l.gaps, Gap{l.lastAck, d.Seconds()})
+			l.gaps = append(l.gaps, Gap{l.lastAck, d.Seconds(), l.failed})
 		}
 	}
-	l.lastAck = now
+	l.lastAck, l.failed = now, time.Time{}
 	if k := len(l.acked); k > 0 && l.acked[k-1].Last == n-1 {
 		l.acked[k-1].Last = n
 		return
@@ -64,9 +67,12 @@ func (l *ledger) ack(n int64, now time.Time) {
 	l.acked = append(l.acked, Range{n, n})
 }
 
-func (l *ledger) fail(n int64, sent bool, err error) {
+func (l *ledger) fail(n int64, sent bool, err error, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.failed.IsZero() {
+		l.failed = now
+	}
 	if sent {
 		l.unknown = append(l.unknown, n)
 	}

@@ -14,12 +14,12 @@ func TestLedger_KeepsRangesGapsAndUnknownRows(t *testing.T) {
 	l := &ledger{client: "a"}
 	l.ack(1, at)
 	l.ack(2, at.Add(100*time.Millisecond))
-	l.fail(3, true, errors.New("broken"))
-	l.fail(4, false, errors.New("refused"))
+	l.fail(3, true, errors.New("broken"), at.Add(time.Second))
+	l.fail(4, false, errors.New("refused"), at.Add(2*time.Second))
 	l.ack(4, at.Add(5*time.Second))
 	got := l.report(at.Add(6 * time.Second))
 	want := Report{Client: "a", Acknowledged: []Range{{1, 2}, {4, 4}}, Count: 3, Unknown: []int64{3},
-		Gaps: []Gap{{at.Add(100 * time.Millisecond), 4.9}}, LongestGap: 4.9, LastAck: at.Add(5 * time.Second), LastError: "refused"}
+		Gaps: []Gap{{at.Add(100 * time.Millisecond), 4.9, at.Add(time.Second)}}, LongestGap: 4.9, LastAck: at.Add(5 * time.Second), LastError: "refused"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

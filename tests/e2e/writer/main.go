@@ -85,7 +85,7 @@ func write(ctx context.Context, s settings, l *ledger) {
 			_ = db.Close() // the connection is broken anyway
 		}
 		if err != nil && ctx.Err() == nil {
-			l.fail(next, false, err)
+			l.fail(next, false, err, time.Now())
 		}
 		pause(ctx, 100*time.Millisecond)
 	}
@@ -110,7 +110,7 @@ func session(ctx context.Context, db *sql.DB, s settings, l *ledger, next *int64
 		_, err := conn.ExecContext(rowCtx, `INSERT dbo.written (client, n) VALUES (@p1, @p2)`, s.client, n)
 		cancel()
 		if err != nil {
-			l.fail(n, true, err)
+			l.fail(n, true, err, time.Now())
 			return err
 		}
 		l.ack(n, time.Now())
