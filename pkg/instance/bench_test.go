@@ -155,6 +155,7 @@ type benchServer struct {
 	role       ag.Role
 	lease      bool
 	leaseUntil time.Time
+	fresh      bool // the lease begins with the first renewal, and shows as none before
 	// sticky: the role stays PRIMARY when the lease ends, which must not happen (R7).
 	sticky bool
 	k      int32
@@ -170,7 +171,7 @@ type benchServer struct {
 
 // settle applies the passing of time.
 func (s *benchServer) settle() {
-	if s.lease && s.role == ag.RolePrimary && !s.sticky && !time.Now().Before(s.leaseUntil) {
+	if s.lease && !s.fresh && s.role == ag.RolePrimary && !s.sticky && !time.Now().Before(s.leaseUntil) {
 		s.role = ag.RoleResolving
 		s.done = append(s.done, "lease expired")
 	}
@@ -284,14 +285,14 @@ func (s *benchServer) renew(seconds string) error {
 	if err != nil {
 		return err
 	}
-	s.leaseUntil = time.Now().Add(time.Duration(n) * time.Second)
+	s.leaseUntil, s.fresh = time.Now().Add(time.Duration(n)*time.Second), false
 	s.renewals = append(s.renewals, time.Now())
 	return nil
 }
 
 func (s *benchServer) stateResults() []mssql.Result {
 	ticks := int64(math.MaxInt64)
-	if s.lease {
+	if s.lease && !s.fresh {
 		ticks = max(0, time.Until(s.leaseUntil).Milliseconds())
 	}
 	group := mssql.Result{

@@ -471,6 +471,22 @@ func TestClockJump_VoidsProofsAndChecksTheLease(t *testing.T) {
 	})
 }
 
+func TestRenewal_ALeaseThatBeginsWithItsFirstRenewalIsBegun(t *testing.T) {
+	t.Parallel()
+	inBench(t, func(t *testing.T, b *bench) {
+		b.sql.with(func(s *benchServer) { s.fresh = true })
+		b.run(10 * time.Second)
+		b.sql.with(func(s *benchServer) {
+			if s.fresh || len(s.renewals) < 3 {
+				t.Errorf("%d renewals in ten seconds", len(s.renewals))
+			}
+		})
+		if b.m.view.snapshot().noWriteLease {
+			t.Error("the group is said to have no write lease")
+		}
+	})
+}
+
 func TestRenewal_AGroupWithoutAWriteLeaseIsSaidSo(t *testing.T) {
 	t.Parallel()
 	inBench(t, func(t *testing.T, b *bench) {

@@ -112,7 +112,9 @@ func (v *view) saw(s localState) {
 		}
 		v.local, v.localKnown, v.localProblem = s, true, ""
 		v.lastRole = s.role
-		v.noWriteLease = s.leaseOff
+		if !s.leaseOff {
+			v.noWriteLease = false // only Msg 47116 says that there is none: a fresh primary's may begin with its first renewal (FG 11 no. 6)
+		}
 	})
 }
 
