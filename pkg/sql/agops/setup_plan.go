@@ -44,8 +44,41 @@ func planGroup(d *draftPlan, p ag.Policy, m ag.Memory, snap ag.Snapshot, auth ag
 	case auth.Exists:
 		d.wait("%s is coming up as the primary of the new group", auth.Holder.Replica)
 	default:
-		d.block(reasonNoPrimary, members[0].Name, "group %s exists on %s, nobody is PRIMARY and there is no record of who was: promote the right replica by hand, then it is adopted", p.Group, names(members))
+		if missing := notAMember(p, snap, members); missing != "" {
+			d.block(reasonNoPrimary, members[0].Name, "group %s exists on %s, nobody is PRIMARY and there is no record of who was; it is adopted when all answer, but %s: or promote the right replica by hand", p.Group, names(members), missing)
+			return
+		}
+		// Nobody is PRIMARY, and all who may have been say so: the record is made anew for
+		// nobody, and an election among all of them follows (R4).
+		d.steps = append(d.steps, SetupStep{kind: stepInitialized, replica: members[0].Name})
 	}
+}
+
+// notAMember says which replica of the group does not tell what it is, or is in another group:
+// of the spec's, and of those that the members know.
+func notAMember(p ag.Policy, snap ag.Snapshot, members []*ag.Replica) string {
+	for _, pol := range p.Replicas {
+		r := snap.Find(pol.Name)
+		switch {
+		case pol.Mode == ag.ModeAsynchronous:
+		case r == nil || r.Local.Reach != ag.ReachOK || r.Local.Role == ag.RoleUnknown:
+			return pol.Name + " does not answer"
+		case r.Local.Role == ag.RoleNone:
+			return pol.Name + " has no replica of it"
+		case r.Local.GroupID != members[0].Local.GroupID:
+			return pol.Name + " has another group of that name"
+		}
+	}
+	for _, m := range members {
+		for _, c := range m.Local.Configured {
+			if c.Mode == ag.ModeSynchronous && !slices.ContainsFunc(p.Replicas, func(r ag.ReplicaPolicy) bool {
+				return strings.EqualFold(r.Name, c.Server) && r.Mode == ag.ModeSynchronous
+			}) {
+				return c.Server + ", which is synchronous by the configuration of " + m.Name + ", is not so in the spec"
+			}
+		}
+	}
+	return ""
 }
 
 func names(replicas []*ag.Replica) string {

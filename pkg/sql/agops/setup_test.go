@@ -208,7 +208,9 @@ func TestAnExistingGroupIsAdoptedAndNotMadeAgain(t *testing.T) {
 	}
 }
 
-func TestAGroupWithoutPrimaryAndWithoutRecordIsLeftAlone(t *testing.T) {
+// Nobody is PRIMARY and there is no record, as after a custom resource was deleted and made anew:
+// as long as one replica does not answer it may be the one that holds everything.
+func TestAGroupWithoutPrimaryAndWithoutRecordIsAdoptedWhenAllAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2)
 	settle(t, w, w.engine(), 60)
@@ -217,9 +219,24 @@ func TestAGroupWithoutPrimaryAndWithoutRecordIsLeftAlone(t *testing.T) {
 		s.role = ag.RoleResolving
 	}
 	w.effects, w.log = 0, nil
+	w.servers[1].down = true
 	r, err := w.engine().Step(context.Background(), key)
-	if err != nil || len(r.Setup.Blocks) != 1 || w.effects != 0 {
+	if err != nil || len(r.Setup.Blocks) != 1 || !strings.Contains(r.Setup.Blocks[0].Message, "ag1-1") || w.effects != 0 {
 		t.Errorf("blocks %+v, effects %q, %v", r.Setup.Blocks, w.log, err)
+	}
+	w.servers[1].down = false
+	e := w.engine()
+	for range 10 {
+		if r, err = e.Step(context.Background(), key); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.Step(max(r.Next, time.Second))
+	}
+	if !w.auth.Exists || w.auth.Rule.K != 0 || len(w.auth.Rule.Set) != 2 || !w.memory.Initialized {
+		t.Errorf("after ten passes: %+v, initialized %v\n%s", w.auth, w.memory.Initialized, strings.Join(w.log, "\n"))
+	}
+	if i := index(w, "CREATE AVAILABILITY"); i >= 0 {
+		t.Errorf("the group was made again: %q", w.log)
 	}
 }
 
