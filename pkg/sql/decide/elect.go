@@ -125,8 +125,8 @@ func (v *view) enough(sync int, witness bool) (needed int, ok bool) {
 // lastOnOwnVolume is the newest that was, or may have been, primary, if all of
 // lastPrimary and maybePrimary answer with their own volumes. It is complete by
 // definition: the last one was elected when every earlier one could no longer write. That
-// holds for a record made anew for nobody, too, where lastPrimary is empty: all
-// replicas had to answer before the first was promoted under it (R4).
+// holds for a record made anew for nobody, too, where lastPrimary is empty, if the newest
+// was promoted under that record: all replicas had to answer before (R4).
 func (v *view) lastOnOwnVolume(q question) *ag.Replica {
 	if v.knobs.without("last") {
 		return nil
@@ -139,7 +139,26 @@ func (v *view) lastOnOwnVolume(q question) *ag.Replica {
 		}
 		newest = r
 	}
+	if newest != nil && v.auth.LastPrimary == "" && !v.promotedHere(newest.Name) {
+		return nil
+	}
 	return newest
+}
+
+// promotedHere: the record in force says that FAILOVER was sent to this replica under it.
+func (v *view) promotedHere(name string) bool {
+	for _, g := range v.auth.Unfenced {
+		if g.Promoted && g.Run.Replica == name {
+			return true
+		}
+	}
+	for _, g := range v.auth.GivenUp {
+		if g.Run.Replica == name {
+			return true
+		}
+	}
+	op := v.auth.Operation
+	return op != nil && (op.Phase == ag.PhasePromoting || op.Phase == ag.PhasePublishing) && v.auth.Holder.Replica == name
 }
 
 // mayHaveWritten are the last primary and those that may have been primary since, the newest last.

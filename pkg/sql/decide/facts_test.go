@@ -68,3 +68,35 @@ func TestASuspicionIsToldOnce(t *testing.T) {
 		t.Errorf("the suspicion was told %d times, want once", told)
 	}
 }
+
+// Where the record was made anew for nobody, a replica that was found PRIMARY beside it, or
+// told so under an earlier record, is not complete by definition: no election among all chose it.
+func TestOnlyWhoWasPromotedUnderTheRecordIsItsLastPrimary(t *testing.T) {
+	t.Parallel()
+	run := ag.Run{Replica: "a", PodUID: "pod-a", Nonce: "1"}
+	for name, tt := range map[string]struct {
+		change func(*ag.Authority)
+		want   bool
+	}{
+		"entered as a possible primary":        {change: func(*ag.Authority) {}},
+		"its promotion was given up":           {change: func(x *ag.Authority) { x.GivenUp = []ag.GivenUp{{Run: run}} }, want: true},
+		"it is being fenced after a promotion": {change: func(x *ag.Authority) { x.Unfenced = []ag.Grant{{Run: run, Promoted: true}} }, want: true},
+		"it was nominated only":                {change: func(x *ag.Authority) { x.Unfenced = []ag.Grant{{Run: run}} }},
+		"it is being promoted": {change: func(x *ag.Authority) {
+			x.Holder, x.Operation = run, &ag.Operation{Phase: ag.PhasePromoting}
+		}, want: true},
+		"it is the last primary of the record": {change: func(x *ag.Authority) { x.LastPrimary, x.MaybePrimary = "a", nil }, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := ag.Authority{Exists: true, MaybePrimary: []string{"a"}, Rule: ag.CommitRule{Set: []ag.Member{{Replica: "a"}, {Replica: "b"}}}}
+			tt.change(&x)
+			v := newView(Input{Authority: x, Snapshot: ag.Snapshot{Replicas: []ag.Replica{{
+				Name: "a", Mode: ag.ModeSynchronous, Local: ag.Local{Reach: ag.ReachOK, Role: ag.RoleResolving, Sequence: 7},
+			}}}}, knobs{})
+			if got := v.lastOnOwnVolume(question{}) != nil; got != tt.want {
+				t.Errorf("the return of a is enough: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}

@@ -104,14 +104,18 @@ func (v *view) unknownHolder() bool {
 	return false
 }
 
-// demoteEarly: an earlier FAILOVER has taken effect late, one of a record that was lost, or a
-// person has sent one. What the replica has acknowledged counts, so that it is entered as a
-// possible primary and does not become stale; then it is taken offline, which discards
-// nothing, and the election finds its number.
+// demoteEarly: an earlier FAILOVER has taken effect late, one of a record that was lost; or,
+// where every earlier holder is known, a person has sent one. What the replica has acknowledged
+// counts, so that it is entered as a possible primary and does not become stale; as a
+// person's choice its new number says nothing, and it is entered with the one before. Then it
+// is taken offline, which discards nothing, and the election is held again.
 func (v *view) demoteEarly(d *draft, op *ag.Operation, r *ag.Replica) bool {
 	if r.Name != v.auth.LastPrimary && !contains(v.auth.MaybePrimary, r.Name) {
 		next := v.auth.Clone()
 		next.MaybePrimary = append(next.MaybePrimary, r.Name)
+		if !v.unknownHolder() {
+			next.ByHand = append(next.ByHand, ag.ByHand{Replica: r.Name, Before: v.recordedSequence(r.Name)})
+		}
 		next.Operation = v.step(op, op.Phase, "%s is PRIMARY already; it is taken offline until the earlier holders are fenced", r.Name)
 		d.do(ag.Swap{Next: next, Why: r.Name + " is PRIMARY before the earlier holders are fenced"})
 	}

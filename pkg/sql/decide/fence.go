@@ -35,6 +35,9 @@ func (v *view) dead(run ag.Run) string {
 			return "its node " + run.Node + " was rebooted"
 		}
 	}
+	if v.laterPod(run) {
+		return "a later pod on its data volume holds the lock there"
+	}
 	for _, n := range v.snap.Nodes {
 		if n.Name != run.Node || n.Name == "" {
 			continue
@@ -47,6 +50,18 @@ func (v *view) dead(run ag.Run) string {
 		}
 	}
 	return ""
+}
+
+// laterPod: another pod of the replica runs on the very data volume, and its manager holds the
+// lock there. It was made only when the end of the one before was proven, or on the same
+// node, where the lock keeps two servers apart (docs/adr/0014-pods-and-volumes.md).
+func (v *view) laterPod(run ag.Run) bool {
+	r := v.snap.Find(run.Replica)
+	if r == nil || r.Pod.UID == "" || r.Pod.UID == run.PodUID || r.Manager.Reach != ag.ReachOK || r.Manager.Nonce == "" || r.Manager.Nonce == run.Nonce {
+		return false
+	}
+	pvc, recorded := v.recordedPVC(r.Name)
+	return recorded && pvc != "" && pvc == r.Pod.PVCUID && r.Manager.PodUID == r.Pod.UID && r.Manager.HasVolumeLock
 }
 
 // fence is what is known about the end of one grant that was taken away (R9).
