@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -90,6 +91,27 @@ func (l *Loops) ServerAccepts() { l.m.enterLogin(context.Background(), nil) }
 // ServerEnded enters that the server's process is gone.
 func (l *Loops) ServerEnded() {
 	l.m.view.with(func(v *view) { v.phase, v.alive = phaseStopped, false })
+}
+
+// Stop begins the stop that SIGTERM asks for. What it gives is called again and again, and
+// says what to do next: wait for the hand-over, or stop the server.
+func (l *Loops) Stop() func() (lease.StopStep, string) {
+	began := l.m.clock.now().Mono
+	var stopping time.Duration
+	return func() (lease.StopStep, string) {
+		step, why := lease.PlanStop(l.m.stopInput(began, stopping, true))
+		switch step {
+		case lease.StopWait:
+			l.m.view.with(func(v *view) { v.phase = phaseHandover })
+		case lease.StopServer:
+			if stopping == 0 {
+				stopping = max(l.m.clock.now().Mono, began+1)
+				l.m.view.with(func(v *view) { v.phase = phaseStopping })
+			}
+		case lease.StopKill, lease.StopExit:
+		}
+		return step, why
+	}
 }
 
 // Rounds are the endless tasks of the run, each for a goroutine of its own.

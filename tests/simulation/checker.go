@@ -28,6 +28,7 @@ type checker struct {
 	watched    bool
 	forcing    map[string]bool // replicas that a person forces now: losses are asked for
 	excused    int
+	discards   map[int64]bool // acknowledged values of which a fault has destroyed the only copy
 	closely    closely
 }
 
@@ -87,6 +88,54 @@ func (k *checker) promoted(s *server) {
 		return
 	}
 	k.violation("I2: %s became PRIMARY without %d of %d acknowledged commits (%d)", s.node.name, missing, len(k.acked), example)
+}
+
+// discarded hears of a volume that is about to hold no more than left, by no step of ours; mu is held.
+func (k *checker) discarded(n *node, left map[int64]bool) {
+	kept := map[int64]bool{}
+	for _, o := range k.c.nodes {
+		if o != n {
+			for v := range holds(o.disk) {
+				kept[v] = true
+			}
+		}
+	}
+	for v := range holds(n.disk) {
+		if _, acked := k.acked[v]; acked && !kept[v] && !left[v] {
+			if k.discards == nil {
+				k.discards = map[int64]bool{}
+			}
+			k.discards[v] = true
+		}
+	}
+}
+
+// copiesEvery is how often the volumes are searched for what was acknowledged.
+const copiesEvery = 30 * time.Second
+
+// lookForCopies is I4 by its effect: each acknowledged commit is on one volume at least,
+// whoever is primary, if no fault has destroyed the last that held it; mu is held.
+func (k *checker) lookForCopies() {
+	if k.finished {
+		return
+	}
+	k.c.w.after(copiesEvery, k.lookForCopies)
+	kept := map[int64]bool{}
+	for _, n := range k.c.nodes {
+		for v := range holds(n.disk) {
+			kept[v] = true
+		}
+	}
+	lost, example := 0, int64(0)
+	for v := range k.acked {
+		if !kept[v] && !k.discards[v] {
+			lost++
+			example = max(example, v)
+		}
+	}
+	if lost > 0 {
+		k.violation("I4: no volume holds %d of %d acknowledged commits any more (%d)", lost, len(k.acked), example)
+	}
 }
 
 // holds lists the values that a volume holds, hardened.
@@ -170,7 +219,7 @@ func (k *checker) blocks() []ag.Block {
 		}
 	}
 	if l := k.c.faults.leader(); l != nil && l.known {
-		for _, b := range l.report.Decision.Blocks {
+		for _, b := range append(slices.Clone(l.report.Decision.Blocks), l.report.Setup.Blocks...) {
 			if !slices.Contains(all, b) {
 				all = append(all, b)
 			}
@@ -190,7 +239,8 @@ func (k *checker) tell() {
 		k.c.w.fact("SEEN", "%s: %+v; as the primary sees it: %+v", r.Name, r.Local, r.Remote)
 	}
 	a := l.report.Authority
-	k.c.w.fact("SEEN", "by hand %v, given up %v, sequences %v, recoveries %+v", a.ByHand, a.GivenUp, a.Sequences, l.report.Memory.Recoveries)
+	k.c.w.fact("SEEN", "by hand %v, given up %v, sequences %v, no write lease %t, recoveries %+v", a.ByHand, a.GivenUp, a.Sequences, a.NoWriteLease, l.report.Memory.Recoveries)
+	k.c.w.fact("SEEN", "setup: %+v", l.report.Setup)
 	for _, line := range strings.Split(strings.TrimSpace(decide.Explain(l.report.Decision)), "\n") {
 		k.c.w.fact("SEEN", "%s", line)
 	}

@@ -34,6 +34,7 @@ type cluster struct {
 	check       checker
 	faults      *injector
 	omit        ag.Omit
+	generation  int           // of the custom resource: how often it was made anew
 	stopped     chan struct{} // closed when there is no reason to go on
 }
 

@@ -5,6 +5,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ type injector struct {
 	undo   []func() // of faults in force, for the end of all faults
 	saved  *coordinationv1.Lease
 	laptop *proc
+	// snapshots of the volumes, by replica, where the schedule has a use for them.
+	snapshots map[string]snapshot
 }
 
 // aimed waits for its event.
@@ -46,8 +49,21 @@ func (i *injector) arm() {
 	}
 	i.c.w.after(i.plan.heal, i.heal)
 	i.c.w.after(quiet, func() { i.c.check.watched = true })
+	i.c.w.after(quiet, i.c.check.lookForCopies)
 	for d := quiet; d < i.plan.heal; d += 90 * time.Second { // what a backup of etcd may hold
-		i.c.w.after(d, func() { i.saved = i.c.api.lease })
+		i.c.w.after(d, i.backUp)
+	}
+}
+
+// backUp keeps the Lease, and the volumes where the schedule restores one.
+func (i *injector) backUp() {
+	i.saved = i.c.api.lease
+	if !slices.ContainsFunc(i.plan.faults, func(f fault) bool { return f.what == "restore-volume" }) {
+		return
+	}
+	i.snapshots = map[string]snapshot{}
+	for _, n := range i.c.nodes {
+		i.snapshots[n.name] = snapshot{disk: n.disk.Clone(), memory: n.remembered()}
 	}
 }
 
@@ -252,6 +268,12 @@ func (i *injector) strike(f fault) {
 		}
 	case "blank":
 		n.blank()
+	case "delete-pod":
+		n.deletePod()
+	case "restore-volume":
+		n.restoreVolume(i.snapshots[n.name])
+	case "recreate":
+		c.recreate()
 	default:
 		if !i.aimedAt(f, n) {
 			c.violation("the schedule has an unknown fault %q", f.what)
@@ -419,6 +441,7 @@ func (n *node) blank() {
 		return
 	}
 	n.kill("its volume is lost", 137)
+	n.c.check.discarded(n, nil)
 	n.disk = engine.NewDisk()
 	n.config.Seed = mix(n.config.Seed) // another server: other keys
 	n.memoryMu.Lock()

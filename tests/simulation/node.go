@@ -42,9 +42,12 @@ type node struct {
 	gone       bool // it never comes back
 	crashes    int  // in a row, for the kubelet's back-off
 
-	volumes  int
-	promoted int  // order of its newest promotion, 0 never
-	labelled bool // its pod carries the primary's label
+	volumes int
+	pods    int // that came after the first
+	// terminating: the pod is deleted, and ends with its container.
+	terminating bool
+	promoted    int  // order of its newest promotion, 0 never
+	labelled    bool // its pod carries the primary's label
 }
 
 func (n *node) sqlStation() int     { return 10 + n.index }
@@ -62,6 +65,9 @@ func (n *node) startContainer() {
 		return
 	}
 	w := n.c.w
+	if n.terminating {
+		n.nextPod()
+	}
 	n.containers++
 	n.startedAt = n.host.local()
 	fresh := n.disk.IsEmpty()

@@ -92,7 +92,35 @@ func newPlan(seed uint64) plan {
 		p.timings.Recovery = time.Duration(r.IntN(13)) * time.Second
 	}
 	p.faults = drawFaults(r, p)
+	if seed > plainSeeds {
+		p.faults = append(p.faults, drawOthers(rand.New(rand.NewPCG(seed, 0x07e5)), p)...) //nolint:gosec // a schedule, no secret
+	}
 	return p
+}
+
+// plainSeeds is the last seed without the faults of drawOthers, which came later: what a seed
+// has once shown it shows for good.
+const plainSeeds = 10_000
+
+// drawOthers adds what is done to pods, volumes and the custom resource.
+func drawOthers(r *rand.Rand, p plan) []fault {
+	n := len(p.topology.modes)
+	var faults []fault
+	for at := quiet + time.Duration(r.Int64N(int64(30*time.Second))); at < p.heal-30*time.Second; at += 20*time.Second + time.Duration(r.Int64N(int64(160*time.Second))) {
+		f := fault{at: at, what: "delete-pod"}
+		switch k := r.IntN(10); {
+		case k < 5:
+			f.who = "primary"
+		case k < 7:
+			f.who = fmt.Sprintf("node:%d", r.IntN(n))
+		case k < 9 && n > 1:
+			f.what, f.who = "restore-volume", fmt.Sprintf("node:%d", r.IntN(n))
+		default:
+			f.what = "recreate"
+		}
+		faults = append(faults, f)
+	}
+	return faults
 }
 
 // drawReadings chooses among the readings of facts that nobody has confirmed (FG 11).
