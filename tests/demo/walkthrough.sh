@@ -81,10 +81,16 @@ run kubectl mssql status demo
 run kubectl mssql explain ReplicaFenced
 run kubectl mssql fence off demo demo-2
 
+say "## Make the operator wait"
+run kubectl mssql maintenance on demo --reason "'the storage is moved'"
+run kubectl mssql status demo
+expect=4 run kubectl mssql failover demo --yes
+run kubectl mssql maintenance off demo
+
 say "## Grow"
 run kubectl mssql resize demo --storage 2Gi --yes
 run kubectl mssql restart demo --yes
-run kubectl mssql status demo -v
+run kubectl mssql status demo -vv
 
 say "## Look behind it"
 run kubectl mssql logs demo --since 2m --tail 12
