@@ -44,6 +44,8 @@ type Options struct {
 	Tolerations     []corev1.Toleration `json:"tolerations,omitempty"`
 	// NetworkPolicy lets nothing but health checks and metrics reach the controllers.
 	NetworkPolicy bool `json:"networkPolicy,omitempty"`
+	// Monitoring makes PodMonitors and alerts for the Prometheus operator.
+	Monitoring bool `json:"monitoring,omitempty"`
 	// Patches are strategic merge patches, each with apiVersion, kind and metadata.name
 	// of a rendered object, applied last and in order.
 	Patches []string `json:"patches,omitempty"`

@@ -65,6 +65,9 @@ func Render(o Options) ([]*unstructured.Unstructured, error) {
 		}
 		objects = append(objects, u)
 	}
+	if o.Monitoring {
+		objects = append(objects, monitoring(o)...)
+	}
 	if err := applyPatches(objects, o.Patches); err != nil {
 		return nil, fmt.Errorf("render the installation: %w", err)
 	}

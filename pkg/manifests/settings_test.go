@@ -28,7 +28,7 @@ func TestSettings_BringEveryOptionBack(t *testing.T) {
 	o.WatchNamespaces, o.ImagePullSecrets = []string{"sales"}, []string{"mirror"}
 	o.NodeSelector = map[string]string{"pool": "infra"}
 	o.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
-	o.NetworkPolicy = true
+	o.NetworkPolicy, o.Monitoring = true, true
 	o.Patches = []string{"apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: " + Name + "\n"}
 	var cm corev1.ConfigMap
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(find(t, mustRender(t, o), "ConfigMap", SettingsName).Object, &cm); err != nil {

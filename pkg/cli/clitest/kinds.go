@@ -42,6 +42,8 @@ func kinds() []kind {
 		{"coordination.k8s.io", "v1", "leases", "Lease", true, nil},
 		{"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true, nil},
 		{"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", true, nil},
+		{"monitoring.coreos.com", "v1", "podmonitors", "PodMonitor", true, nil},
+		{"monitoring.coreos.com", "v1", "prometheusrules", "PrometheusRule", true, nil},
 		{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", false, nil},
 		{"storage.k8s.io", "v1", "storageclasses", "StorageClass", false, nil},
 		{"storage.k8s.io", "v1", "csidrivers", "CSIDriver", false, nil},

@@ -175,6 +175,9 @@ func (o *Options) apply(ctx context.Context, c client.Client, objects []*unstruc
 
 // before refuses to fight with another tool, and looks at what check --pre looks at.
 func (o *Options) before(ctx context.Context, c client.Client, report *progress.Reporter) error {
+	if err := installation.NeedMonitoring(c, o.Render); err != nil {
+		return err
+	}
 	if !o.ForceConflicts {
 		present, err := installation.Get(ctx, c, o.Render.Namespace)
 		if err != nil {

@@ -111,17 +111,27 @@ func TestInstall_OptionsReachTheManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := call(t, nil, "--dry-run=client", "-n", "ops", "--registry", "mirror.example.com", "--image-pull-secret", "mirror", "--replicas", "1",
-		"--watch-namespaces", "b,a", "--node-selector", "pool=infra", "--tolerations", "dedicated=infra:NoSchedule", "--log-level", "debug", "--network-policy", "--patch", patch)
+		"--watch-namespaces", "b,a", "--node-selector", "pool=infra", "--tolerations", "dedicated=infra:NoSchedule", "--log-level", "debug", "--network-policy", "--monitoring", "--patch", patch)
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
 	for _, want := range []string{
 		"image: mirror.example.com/kubectl-mssql:", "- name: mirror", "replicas: 1", "--watch-namespaces=a,b", "pool: infra", "value: infra",
-		"--log-level=debug", "kind: NetworkPolicy", "team: data", "namespace: ops", "name: kubectl-mssql-controller-ops",
+		"--log-level=debug", "kind: NetworkPolicy", "kind: PodMonitor", "kind: PrometheusRule", "team: data", "namespace: ops", "name: kubectl-mssql-controller-ops",
 	} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("%q is not in the manifests", want)
 		}
+	}
+}
+
+func TestInstall_MonitoringNeedsThePrometheusOperator(t *testing.T) {
+	t.Parallel()
+	a := clitest.Start(t)
+	a.Remove("podmonitors")
+	r := call(t, a, "--monitoring", "--preflight=false", "--wait=false")
+	if exit.Of(r.err) != exit.Refused || !strings.Contains(r.err.Error(), "PodMonitor") || len(a.Writes()) > 0 {
+		t.Errorf("%v, wrote %v", r.err, a.Writes())
 	}
 }
 

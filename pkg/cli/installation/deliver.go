@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
@@ -81,6 +83,25 @@ func Record(path string, objects []*unstructured.Unstructured) error {
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		return fmt.Errorf("record the manifests: %w", err)
+	}
+	return nil
+}
+
+// NeedMonitoring refuses options for the Prometheus operator in a cluster that does not
+// know its kinds, before anything is applied.
+func NeedMonitoring(c client.Client, o manifests.Options) error {
+	if !o.Monitoring {
+		return nil
+	}
+	for _, gvk := range manifests.MonitoringKinds() {
+		_, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+		switch {
+		case meta.IsNoMatchError(err):
+			return exit.Errorf(exit.Refused, "install the Prometheus operator first, or say --monitoring=false",
+				"the cluster does not know the kind %s of %s", gvk.Kind, gvk.Group)
+		case err != nil:
+			return fmt.Errorf("look for the kind %s: %w", gvk.Kind, err)
+		}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ type Flags struct {
 	pullSecrets, watch, tolerations       []string
 	nodeSelector                          map[string]string
 	replicas                              int32
-	networkPolicy                         bool
+	networkPolicy, monitoring             bool
 	patchFiles                            []string
 
 	set *pflag.FlagSet
@@ -40,6 +40,7 @@ func (f *Flags) Add(fl *pflag.FlagSet) {
 	fl.StringToStringVar(&f.nodeSelector, "node-selector", nil, "labels of the nodes that the controllers may run on")
 	fl.StringSliceVar(&f.tolerations, "tolerations", nil, "taints that the controllers tolerate: key, key=value, key:Effect or key=value:Effect")
 	fl.BoolVar(&f.networkPolicy, "network-policy", false, "let nothing but health checks and metrics reach the controllers")
+	fl.BoolVar(&f.monitoring, "monitoring", false, "make PodMonitors and alerts; the cluster needs the Prometheus operator")
 	fl.StringArrayVar(&f.patchFiles, "patch", nil, "file with strategic merge patches for the rendered objects; may be given several times")
 }
 
@@ -85,6 +86,9 @@ func (f *Flags) Apply(o *manifests.Options) error {
 	}
 	if given("network-policy") {
 		o.NetworkPolicy = f.networkPolicy
+	}
+	if given("monitoring") {
+		o.Monitoring = f.monitoring
 	}
 	if given("patch") {
 		o.Patches = nil

@@ -20,7 +20,7 @@ import (
 // definitions are never among them: data hangs on those.
 func prunable() []schema.GroupVersionKind {
 	const rbac = "rbac.authorization.k8s.io"
-	return []schema.GroupVersionKind{
+	return append(manifests.MonitoringKinds(), []schema.GroupVersionKind{
 		{Group: "apps", Version: "v1", Kind: "Deployment"},
 		{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
@@ -30,7 +30,7 @@ func prunable() []schema.GroupVersionKind {
 		{Group: rbac, Version: "v1", Kind: "Role"},
 		{Version: "v1", Kind: "ServiceAccount"},
 		{Version: "v1", Kind: "ConfigMap"},
-	}
+	}...)
 }
 
 // Leftovers lists what an earlier installation in this namespace has made and the
@@ -48,6 +48,8 @@ func Leftovers(ctx context.Context, c client.Client, namespace string, rendered 
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		err := c.List(ctx, list, client.MatchingLabels{manifests.LabelPart: manifests.LabelPartValue})
 		switch {
+		case manifests.NoSuchKind(err) && slices.Contains(manifests.MonitoringKinds(), gvk):
+			continue // most clusters do not know them
 		case apierrors.IsForbidden(err) || manifests.NoSuchKind(err):
 			skipped = append(skipped, fmt.Sprintf("%s: %v", gvk.Kind, err))
 			continue
@@ -114,7 +116,7 @@ func Remove(ctx context.Context, c client.Client, objects []*unstructured.Unstru
 	for _, u := range objects {
 		result := "deleted"
 		if err := c.Delete(ctx, u, client.PropagationPolicy("Foreground")); err != nil {
-			if !apierrors.IsNotFound(err) {
+			if !manifests.NoSuchKind(err) { // its definition may be gone before it
 				errs = append(errs, fmt.Errorf("delete %s: %w", manifests.Describe(u), err))
 				continue
 			}

@@ -142,6 +142,8 @@ func installRules(writes ...string) []Rule {
 		rule(what+" the operator", apps, "deployments", InCluster, verbs...),
 		rule(what+" the operator's disruption budget", "policy", "poddisruptionbudgets", InCluster, verbs...),
 		optional(rule(what+" the operator's network policy, with --network-policy", "networking.k8s.io", "networkpolicies", InCluster, verbs...)),
+		optional(rule(what+" where Prometheus gathers metrics, with --monitoring", "monitoring.coreos.com", "podmonitors", InCluster, verbs...)),
+		optional(rule(what+" the alerts, with --monitoring", "monitoring.coreos.com", "prometheusrules", InCluster, verbs...)),
 	}
 	if removes {
 		return all

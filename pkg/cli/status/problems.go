@@ -71,7 +71,7 @@ func (d *Document) problems(in Input) {
 				d.add(c.Reason, "", c.Message)
 			}
 		case api.ConditionFailoverReady:
-			if not && d.Writable && len(g.Spec.Replicas) > 1 && g.Status.InitializationComplete && c.Reason != api.ReasonAutomaticFailoverOff {
+			if not && d.Paused == nil && d.Writable && len(g.Spec.Replicas) > 1 && g.Status.InitializationComplete && c.Reason != api.ReasonAutomaticFailoverOff {
 				d.add("NotFailoverReady", "", "losing the primary now would block writes: "+c.Message, in.command("failover %s --dry-run", g.Name))
 			}
 		}

@@ -58,7 +58,9 @@ func group() *api.SQLServerAvailabilityGroup {
 func TestUninstall_LeavesWhatBelongsToTheUser(t *testing.T) {
 	t.Parallel()
 	a := clitest.Start(t)
-	install(t, a, func(o *manifests.Options) { o.WatchNamespaces, o.NetworkPolicy = []string{"prod"}, true }, nil)
+	install(t, a, func(o *manifests.Options) {
+		o.WatchNamespaces, o.NetworkPolicy, o.Monitoring = []string{"prod"}, true, true
+	}, nil)
 	a.Add(t, group())
 	err, text := call(t, a, "--yes")
 	if err != nil {
@@ -71,6 +73,7 @@ func TestUninstall_LeavesWhatBelongsToTheUser(t *testing.T) {
 	}
 	for _, gone := range []struct{ resource, ns, name string }{
 		{"deployments", manifests.DefaultNamespace, manifests.Name}, {"roles", "prod", manifests.Name}, {"networkpolicies", manifests.DefaultNamespace, manifests.Name},
+		{"podmonitors", manifests.DefaultNamespace, manifests.Name}, {"prometheusrules", manifests.DefaultNamespace, manifests.Name},
 		{"configmaps", manifests.DefaultNamespace, manifests.SettingsName}, {"clusterroles", "", manifests.Name + "-cluster"},
 	} {
 		if a.Get(gone.resource, gone.ns, gone.name) != nil {

@@ -135,6 +135,9 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return exit.With(exit.Usage, "", err)
 	}
+	if err := installation.NeedMonitoring(c, next); err != nil {
+		return err
+	}
 	if err := stored(ctx, c, objects); err != nil {
 		return installation.Explain(err)
 	}

@@ -73,6 +73,7 @@ tolerations:
 - {key: dedicated, operator: Equal, value: infra, effect: NoSchedule}
 - {operator: Exists}
 networkPolicy: true
+monitoring: true
 replicas: 3
 logLevel: debug
 `, func(o *manifests.Options) {
@@ -83,7 +84,7 @@ logLevel: debug
 			{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "infra", Effect: corev1.TaintEffectNoSchedule},
 			{Operator: corev1.TolerationOpExists},
 		}
-		o.NetworkPolicy, o.Replicas, o.LogLevel = true, 3, "debug"
+		o.NetworkPolicy, o.Monitoring, o.Replicas, o.LogLevel = true, true, 3, "debug"
 	}},
 	"watched namespaces, one of digits and one given twice, beside another installation": {`
 watchNamespaces: [sales, "2024", sales, crm]

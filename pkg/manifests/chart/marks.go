@@ -35,7 +35,7 @@ func marked() manifests.Options {
 		WatchNamespaces: []string{markWatched}, LogLevel: markLogLevel,
 		NodeSelector:  map[string]string{markNodeLabel: "true"},
 		Tolerations:   []corev1.Toleration{{Key: markTaint, Operator: corev1.TolerationOpExists}},
-		NetworkPolicy: true,
+		NetworkPolicy: true, Monitoring: true,
 	}
 }
 
@@ -79,6 +79,9 @@ var blocks = []block{
 	}},
 	{"networkPolicy", true, markPrefix + "network-policy", func(indent string) string {
 		return "{{- if $.Values.networkPolicy }}\n" + indent + "networkPolicy: true\n{{- end }}\n"
+	}},
+	{"monitoring", true, markPrefix + "monitoring", func(indent string) string {
+		return "{{- if $.Values.monitoring }}\n" + indent + "monitoring: true\n{{- end }}\n"
 	}},
 }
 

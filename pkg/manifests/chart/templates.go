@@ -28,13 +28,21 @@ func objectTemplates() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	open := marked()
-	open.NetworkPolicy = false
-	unpoliced, err := manifests.Render(open)
-	if err != nil {
-		return nil, err
+	inWide, inFull := identities(wide), identities(full)
+	// optional objects are there with one value only.
+	optional := map[string]map[string]bool{}
+	for value, without := range map[string]func(*manifests.Options){
+		"networkPolicy": func(o *manifests.Options) { o.NetworkPolicy = false },
+		"monitoring":    func(o *manifests.Options) { o.Monitoring = false },
+	} {
+		o := marked()
+		without(&o)
+		rest, err := manifests.Render(o)
+		if err != nil {
+			return nil, err
+		}
+		optional[value] = identities(rest)
 	}
-	inWide, inFull, inUnpoliced := identities(wide), identities(full), identities(unpoliced)
 
 	out := map[string][]byte{}
 	add := func(u *unstructured.Unstructured, before, after string) error {
@@ -58,8 +66,10 @@ func objectTemplates() (map[string][]byte, error) {
 			continue
 		case u.GetKind() == "CustomResourceDefinition":
 			before, after = "{{- if $.Values.crds }}\n", "{{- end }}\n"
-		case !inUnpoliced[identity(u)]:
+		case !optional["networkPolicy"][identity(u)]:
 			before, after = "{{- if $.Values.networkPolicy }}\n", "{{- end }}\n"
+		case !optional["monitoring"][identity(u)]:
+			before, after = "{{- if $.Values.monitoring }}\n", "{{- end }}\n"
 		case u.GetNamespace() == markWatched:
 			before, after = "{{- range $namespace := uniq (sortAlpha $.Values.watchNamespaces) }}\n", "{{- end }}\n"
 		case !inWide[identity(u)]:
@@ -90,6 +100,8 @@ func fileName(u *unstructured.Unstructured) string {
 		return "rbac.yaml"
 	case "ConfigMap":
 		return "settings.yaml"
+	case "PodMonitor", "PrometheusRule":
+		return "monitoring.yaml"
 	default:
 		return strings.ToLower(kind) + ".yaml"
 	}
