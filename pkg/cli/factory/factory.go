@@ -3,8 +3,10 @@
 package factory
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -157,7 +159,7 @@ func restMapper(c *rest.Config) (meta.RESTMapper, error) {
 			known.Add(k, scope)
 		}
 	}
-	return presetMapper{RESTMapper: dynamic, known: known}, nil
+	return presetMapper{RESTMapper: dynamic, known: known, starting: func() bool { return starting(c, h) }}, nil
 }
 
 // presetMapper answers for the known kinds, and leaves all others to the server, whose
@@ -166,6 +168,14 @@ func restMapper(c *rest.Config) (meta.RESTMapper, error) {
 type presetMapper struct {
 	meta.RESTMapper
 	known *meta.DefaultRESTMapper
+	// starting tells that the API server does not serve everything yet.
+	starting func() bool
+}
+
+// startingError: while an API server starts, kinds of custom resources are not there yet.
+// "The operator is not installed" would be untrue, and its advice would do harm.
+func startingError() error {
+	return exit.Errorf(exit.Unexpected, "it does not serve everything yet: try again in a moment", "the API server is starting")
 }
 
 // RESTMapping implements meta.RESTMapper.
@@ -173,7 +183,35 @@ func (m presetMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*met
 	if got, err := m.known.RESTMapping(gk, versions...); err == nil {
 		return got, nil
 	}
-	return m.RESTMapper.RESTMapping(gk, versions...)
+	got, err := m.RESTMapper.RESTMapping(gk, versions...)
+	if meta.IsNoMatchError(err) && m.starting() {
+		return nil, startingError()
+	}
+	return got, err
+}
+
+// readyLimit of asking whether the API server is ready; everybody may ask.
+const readyLimit = 3 * time.Second
+
+// starting asks the API server itself. Only its own No counts: whoever may not ask, or a
+// proxy that knows no such page, says nothing.
+func starting(c *rest.Config, h *http.Client) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), readyLimit)
+	defer cancel()
+	base, _, err := rest.DefaultServerUrlFor(c)
+	if err != nil {
+		return false
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("readyz").String(), nil)
+	if err != nil {
+		return false
+	}
+	resp, err := h.Do(req)
+	if err != nil {
+		return true // it answered a moment ago
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return resp.StatusCode >= http.StatusInternalServerError
 }
 
 // Scheme knows Kubernetes' kinds, CRDs and ours.
