@@ -3,10 +3,8 @@
 package factory
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -129,8 +127,11 @@ func (k *Kube) Client() (client.Client, error) {
 	if err != nil {
 		return nil, noCluster(err)
 	}
-	k.client = cl
-	return cl, nil
+	k.client = startingClient{Client: cl, starting: func() bool {
+		h, err := rest.HTTPClientFor(c)
+		return err == nil && starting(c, h)
+	}}
+	return k.client, nil
 }
 
 // restMapper knows Kubernetes' own kinds without asking; each group that it had to look up
@@ -172,12 +173,6 @@ type presetMapper struct {
 	starting func() bool
 }
 
-// startingError: while an API server starts, kinds of custom resources are not there yet.
-// "The operator is not installed" would be untrue, and its advice would do harm.
-func startingError() error {
-	return exit.Errorf(exit.Unexpected, "it does not serve everything yet: try again in a moment", "the API server is starting")
-}
-
 // RESTMapping implements meta.RESTMapper.
 func (m presetMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	if got, err := m.known.RESTMapping(gk, versions...); err == nil {
@@ -188,30 +183,6 @@ func (m presetMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*met
 		return nil, startingError()
 	}
 	return got, err
-}
-
-// readyLimit of asking whether the API server is ready; everybody may ask.
-const readyLimit = 3 * time.Second
-
-// starting asks the API server itself. Only its own No counts: whoever may not ask, or a
-// proxy that knows no such page, says nothing.
-func starting(c *rest.Config, h *http.Client) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), readyLimit)
-	defer cancel()
-	base, _, err := rest.DefaultServerUrlFor(c)
-	if err != nil {
-		return false
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("readyz").String(), nil)
-	if err != nil {
-		return false
-	}
-	resp, err := h.Do(req)
-	if err != nil {
-		return true // it answered a moment ago
-	}
-	defer func() { _ = resp.Body.Close() }()
-	return resp.StatusCode >= http.StatusInternalServerError
 }
 
 // Scheme knows Kubernetes' kinds, CRDs and ours.
