@@ -5,6 +5,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -88,8 +89,11 @@ type objects struct {
 func ask[T any](ctx context.Context, k *kube, do func(a *apiServer) (T, error)) (T, error) {
 	a := k.a
 	// A connection that has gone silent is given up as HTTP/2's ping does it: nothing waits for ever.
-	ctx, cancel := context.WithTimeout(ctx, deadConnection)
-	defer cancel()
+	if d, ok := ctx.Deadline(); !ok || time.Until(d) > deadConnection {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, deadConnection)
+		defer cancel()
+	}
 	v, err := k.p.call(ctx, a.host, a.station, kindAPI, func() delay { return a.disturb(k.p) }, func() *proc { return a.proc }, func(back reply) {
 		if a.away > 0 {
 			return // requests hang until their own time-out
@@ -126,7 +130,7 @@ func (k *kube) Get(ctx context.Context, key client.ObjectKey, obj client.Object,
 			if a.lease == nil {
 				return nil, gone("leases", key.Name)
 			}
-			return a.lease.DeepCopy(), nil
+			return copyLease(a.lease), nil
 		})
 		if err == nil {
 			*o = *v
@@ -145,7 +149,8 @@ func (k *kube) Get(ctx context.Context, key client.ObjectKey, obj client.Object,
 		if v == nil {
 			return gone("pods", key.Name)
 		}
-		*o = *v.DeepCopy()
+		*o = *v
+		o.Labels = maps.Clone(v.Labels) // what the product changes; it reads the rest
 		return nil
 	case *corev1.PersistentVolumeClaim:
 		v := k.view().claims[key.Name]
@@ -218,7 +223,7 @@ func (k *kube) Update(ctx context.Context, obj client.Object, _ ...client.Update
 	if !ok {
 		return fmt.Errorf("the API server does not update %T", obj)
 	}
-	sent := l.DeepCopy()
+	sent := copyLease(l)
 	v, err := ask(ctx, k, func(a *apiServer) (*coordinationv1.Lease, error) {
 		switch {
 		case a.lease == nil:
@@ -237,7 +242,7 @@ func (k *kube) Update(ctx context.Context, obj client.Object, _ ...client.Update
 // setLease stores the Lease and tells who waits for its changes; mu is held.
 func (a *apiServer) setLease(by *proc, l *coordinationv1.Lease) *coordinationv1.Lease {
 	old := a.lease
-	n := l.DeepCopy()
+	n := copyLease(l)
 	n.ResourceVersion = a.next()
 	if n.UID == "" {
 		n.UID = "lease-uid"
@@ -251,7 +256,14 @@ func (a *apiServer) setLease(by *proc, l *coordinationv1.Lease) *coordinationv1.
 		after, _ := state.Decode(n, "")
 		a.c.recordChanged(by, before, after)
 	}
-	return n.DeepCopy()
+	return copyLease(n)
+}
+
+// copyLease copies what is ever changed in place: everything else in a Lease is replaced.
+func copyLease(l *coordinationv1.Lease) *coordinationv1.Lease {
+	n := *l
+	n.Annotations, n.Labels = maps.Clone(l.Annotations), maps.Clone(l.Labels)
+	return &n
 }
 
 // Patch implements client.Writer for what the product patches, a pod's labels: always with the version it read.

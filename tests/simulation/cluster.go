@@ -81,7 +81,12 @@ func newCluster(w *world, p plan, options instance.Options) *cluster {
 	return c
 }
 
-func (c *cluster) node(name string) *node { return c.byName[strings.ToLower(name)] }
+func (c *cluster) node(name string) *node {
+	if n := c.byName[name]; n != nil {
+		return n
+	}
+	return c.byName[strings.ToLower(name)]
+}
 
 // kill ends every process; mu is held.
 func (c *cluster) kill() {

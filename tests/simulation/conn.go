@@ -84,6 +84,9 @@ func (c *conn) serve(login engine.LoginRequest, back reply) {
 	s.conns[session.ID()] = c
 	back(c, nil)
 	s.w.mu.Unlock()
+	// One context serves until it is cancelled: by an attention, a KILL or the end of the process.
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer func() { cancel() }()
 	for {
 		var j *job
 		select {
@@ -94,7 +97,9 @@ func (c *conn) serve(login engine.LoginRequest, back reply) {
 		if j == nil {
 			break
 		}
-		ctx, cancel := context.WithCancel(s.ctx)
+		if ctx.Err() != nil {
+			ctx, cancel = context.WithCancel(s.ctx)
+		}
 		s.w.mu.Lock()
 		j.cancel, c.current = cancel, j
 		s.w.mu.Unlock()
@@ -105,7 +110,6 @@ func (c *conn) serve(login engine.LoginRequest, back reply) {
 			j.request.SQL = strings.ReplaceAll(j.request.SQL, "IF SYSUTCDATETIME() >= '20", "IF SYSUTCDATETIME() >= '80")
 		}
 		err := session.Run(ctx, j.request, j.answer)
-		cancel()
 		s.w.mu.Lock()
 		watched()
 		if what == "alter" {

@@ -3,7 +3,6 @@
 package simulation
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -43,18 +42,43 @@ type event struct {
 	run func()
 }
 
+// eventHeap has the earliest event first; no two have the same instant.
 type eventHeap []event
 
-func (h eventHeap) Len() int           { return len(h) }
-func (h eventHeap) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h eventHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *eventHeap) Push(x any)        { *h = append(*h, x.(event)) }
-func (h *eventHeap) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = event{}
-	*h = old[:len(old)-1]
-	return e
+func (h *eventHeap) push(e event) {
+	l := append(*h, e)
+	i := len(l) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if l[up].at < e.at {
+			break
+		}
+		l[i] = l[up]
+		i = up
+	}
+	l[i] = e
+	*h = l
+}
+
+func (h *eventHeap) pop() event {
+	l := *h
+	first, last := l[0], l[len(l)-1]
+	l[len(l)-1] = event{}
+	l = l[:len(l)-1]
+	*h = l
+	for i := 0; len(l) > 0; {
+		down := 2*i + 1
+		if down+1 < len(l) && l[down+1].at < l[down].at {
+			down++
+		}
+		if down >= len(l) || last.at < l[down].at {
+			l[i] = last
+			break
+		}
+		l[i] = l[down]
+		i = down
+	}
+	return first
 }
 
 func newWorld(seed uint64, tracing bool) *world {
@@ -75,7 +99,7 @@ func (w *world) at(t time.Duration, f func()) {
 		t++
 	}
 	w.taken[t] = true
-	heap.Push(&w.events, event{t, f})
+	w.events.push(event{t, f})
 	if w.due >= 0 && t < w.due {
 		w.due = t
 		select {
@@ -98,7 +122,7 @@ func (w *world) run() {
 		w.due = -1
 		now := w.now()
 		for len(w.events) > 0 && w.events[0].at <= now {
-			e := heap.Pop(&w.events).(event)
+			e := w.events.pop()
 			delete(w.taken, e.at)
 			e.run()
 		}

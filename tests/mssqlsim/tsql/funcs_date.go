@@ -15,7 +15,10 @@ func pow10(n int64) *big.Int {
 
 func dateFuncs(m map[string]builtin) {
 	now := func(t sqltypes.Type) builtin {
-		return builtin{fixed: t, eval: func(f *frame, _ []value) (value, error) { return sqltypes.NewTime(t, f.ex.now), nil }}
+		return builtin{fixed: t, stable: true, eval: func(f *frame, _ []value) (value, error) {
+			f.ex.timely()
+			return sqltypes.NewTime(t, f.ex.now), nil
+		}}
 	}
 	m["getdate"], m["getutcdate"], m["current_timestamp"] = now(sqltypes.TDateTime), now(sqltypes.TDateTime), now(sqltypes.TDateTime)
 	m["sysdatetime"], m["sysutcdatetime"], m["sysdatetimeoffset"] = now(sqltypes.TDateTime2), now(sqltypes.TDateTime2), now(sqltypes.TDateTimeOffset)

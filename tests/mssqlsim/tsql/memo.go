@@ -13,6 +13,7 @@ type memo struct {
 	reads []viewRead
 	count int // of reads of this run; those behind are of earlier ones, and keep their memory
 	known bool
+	timed bool // the clock was read: the answer is of its instant alone
 	rows  []engine.Row
 	n     int64
 	// metadata is the version that catalog views show now, if metadataOK.
@@ -50,7 +51,7 @@ func (ex *exec) answer(p *plan) ([]engine.Row, int64, error) {
 	} else {
 		m.count = 0
 	}
-	m.known = false
+	m.known, m.timed = false, false
 	var rows []engine.Row
 	n := int64(0)
 	if err := p.q.each(&frame{ex: ex}, func(r engine.Row) error {
@@ -62,10 +63,17 @@ func (ex *exec) answer(p *plan) ([]engine.Row, int64, error) {
 	}); err != nil {
 		return nil, 0, err
 	}
-	if pure {
+	if pure && !m.timed {
 		m.rows, m.n, m.known = rows, n, true
 	}
 	return rows, n, nil
+}
+
+// timely tells that the running query has read the clock.
+func (ex *exec) timely() {
+	if ex.reads != nil {
+		ex.reads.timed = true
+	}
 }
 
 // same tells whether all that the last run read is as it was. The query would read the same views

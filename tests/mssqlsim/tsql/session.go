@@ -95,6 +95,8 @@ type Session struct {
 	broken    atomic.Bool
 	random    uint64
 	views     map[string]*sysView
+	recent    [2]cachedBatch
+	next      int // of recent, to be replaced
 	held      held
 	hold      func(now time.Time, in *engine.Instance)
 	plans     map[any]*plan
@@ -203,7 +205,7 @@ func (ex *exec) request(r Request) error {
 	case len(r.Params) > 0 || r.Declaration != "":
 		return ex.parameterised(r)
 	}
-	b, perr := ex.s.cache.parse(r.SQL)
+	b, perr := ex.s.parse(r.SQL)
 	if perr == nil {
 		perr = ex.unknownVariable(b)
 	}
@@ -215,6 +217,22 @@ func (ex *exec) request(r Request) error {
 	_, err := ex.list(b.body)
 	ex.batchEnd()
 	return err
+}
+
+// parse gives the parsed form of a batch. A connection that asks the same again is answered
+// without a look into the cache: texts in the same memory are equal at a glance.
+func (s *Session) parse(text string) (*batch, *stmtError) {
+	for i := range s.recent {
+		if c := &s.recent[i]; c.b != nil && c.text == text {
+			return c.b, c.b.err
+		}
+	}
+	b, err := s.cache.parse(text)
+	if b != nil {
+		s.recent[s.next%len(s.recent)] = cachedBatch{text, b}
+		s.next++
+	}
+	return b, err
 }
 
 // unknownVariable finds a variable that the batch uses without declaring it (137).
