@@ -43,7 +43,7 @@ func (c *cluster) engine(p *proc, identity string) *agops.Engine {
 	rc := clock.RealClock{}                                     // the bubble's
 	return agops.NewEngine(agops.Options{
 		Observer: observe.Observer{Cluster: state.Cluster{Reader: cached}, Servers: pooled{link}, Managers: link, Clock: rc},
-		Store:    state.Store{Reader: cached, Client: cached},
+		Store:    state.Store{Reader: cached, Client: cached, Records: &state.Records{}},
 		Executor: agops.SQLExecutor{Servers: link, Managers: link, Kube: state.Kube{Client: cached}, Clock: rc},
 		Setup: &agops.Setup{Servers: link, Clock: rc, Omit: c.omit, Random: func(b []byte) error {
 			for i := range b {

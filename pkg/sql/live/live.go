@@ -69,7 +69,7 @@ func New(o Options) *System {
 		Cluster: state.Cluster{Reader: o.Client}, Servers: kept, Managers: managers, Clock: o.Clock,
 		Patience: observe.NewPatience(o.Clock),
 	}
-	store := state.Store{Reader: o.Reader, Client: o.Client}
+	store := state.Store{Reader: o.Reader, Client: o.Client, Records: &state.Records{}}
 	engine := agops.NewEngine(agops.Options{
 		Observer: observer,
 		Store:    store,

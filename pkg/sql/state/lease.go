@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -74,6 +75,34 @@ func (d *Decoder) Decode(l *coordinationv1.Lease, agUID string) (ag.Authority, s
 		a.Renewals = l.Spec.RenewTime.UTC().Format(renewLayout)
 	}
 	return a, ""
+}
+
+// Records keeps a [Decoder] for each availability group whose Lease is read. It is for
+// use by several goroutines.
+type Records struct {
+	mu sync.Mutex
+	by map[ag.Key]*Decoder
+}
+
+// maxRecords bounds the groups that are remembered; when there are more, all are
+// forgotten, which costs a parse each.
+const maxRecords = 1024
+
+func (r *Records) decode(key ag.Key, l *coordinationv1.Lease, agUID string) (ag.Authority, string) {
+	if r == nil {
+		return Decode(l, agUID)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d := r.by[key]
+	if d == nil {
+		if r.by == nil || len(r.by) >= maxRecords {
+			r.by = map[ag.Key]*Decoder{}
+		}
+		d = &Decoder{}
+		r.by[key] = d
+	}
+	return d.Decode(l, agUID)
 }
 
 // Encode writes the authority into a Lease: holder, epoch and record. The renewTime

@@ -385,6 +385,41 @@ func TestADecoderKeepsNothingThatTheLeaseDoesNotSay(t *testing.T) {
 	})
 }
 
+func TestRecordsOfGroupsAreApart(t *testing.T) {
+	t.Parallel()
+	leaseOf := func(name string, epoch int64) *coordinationv1.Lease {
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name + "-primary"}}
+		if err := state.Encode(l, record(epoch), time.Second); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(leaseOf("ag1", 4), leaseOf("ag2", 7)).Build()
+	s := state.Leases{Reader: c, Writer: c, Records: &state.Records{}}
+	for _, want := range []struct {
+		name  string
+		epoch int64
+	}{{"ag1", 4}, {"ag2", 7}, {"ag1", 4}} {
+		a, why, err := s.Read(context.Background(), state.Owner{Key: ag.Key{Namespace: "ns", Name: want.name}, UID: "uid-1"})
+		if err != nil || why != "" || a.Epoch != want.epoch {
+			t.Errorf("%s: epoch %d, %q, %v, want %d", want.name, a.Epoch, why, err, want.epoch)
+		}
+	}
+	if a, _, err := s.Read(context.Background(), owner); err != nil || a.Epoch != 4 {
+		t.Fatal(a.Epoch, err)
+	}
+	now, _, err := s.Read(context.Background(), owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Swap(context.Background(), owner, now, record(5), false); err != nil {
+		t.Fatal(err)
+	}
+	if a, _, err := s.Read(context.Background(), owner); err != nil || a.Epoch != 5 {
+		t.Errorf("after a swap the epoch is %d (%v), want 5", a.Epoch, err)
+	}
+}
+
 func FuzzLeaseThatSomebodyEdited(f *testing.F) {
 	good := &coordinationv1.Lease{}
 	if err := state.Encode(good, record(4), time.Second); err != nil {

@@ -23,6 +23,8 @@ type Store struct {
 	// count an attempt twice, and a record that is old is none (R1).
 	Reader client.Reader
 	Client client.Client
+	// Records keeps what was parsed; nil parses every time.
+	Records *Records
 }
 
 var _ agops.Store = Store{}
@@ -30,7 +32,7 @@ var _ agops.Store = Store{}
 // ErrGone says that the resource is not there any more.
 var ErrGone = errors.New("the availability group resource does not exist")
 
-func (s Store) leases() Leases { return Leases{Reader: s.Reader, Writer: s.Client} }
+func (s Store) leases() Leases { return Leases{Reader: s.Reader, Writer: s.Client, Records: s.Records} }
 
 func (s Store) get(ctx context.Context, key ag.Key) (*v1alpha1.SQLServerAvailabilityGroup, error) {
 	var g v1alpha1.SQLServerAvailabilityGroup

@@ -22,6 +22,8 @@ type Leases struct {
 	// (R1). In a manager it is the APIReader.
 	Reader client.Reader
 	Writer client.Writer
+	// Records keeps what was parsed; nil parses every time.
+	Records *Records
 }
 
 // Owner is whose Lease it is.
@@ -42,7 +44,7 @@ func (s Leases) Read(ctx context.Context, o Owner) (ag.Authority, string, error)
 	if err != nil {
 		return ag.Authority{}, "", err
 	}
-	a, why := Decode(l, o.UID)
+	a, why := s.Records.decode(o.Key, l, o.UID)
 	return a, why, nil
 }
 
