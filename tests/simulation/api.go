@@ -228,7 +228,7 @@ func (k *kube) Update(ctx context.Context, obj client.Object, _ ...client.Update
 		switch {
 		case a.lease == nil:
 			return nil, gone("leases", sent.Name)
-		case sent.ResourceVersion != a.lease.ResourceVersion && !a.c.omit.Has("R1"):
+		case sent.ResourceVersion != a.lease.ResourceVersion && !(a.c.omit.Has("R1") && a.w.now() > quiet):
 			return nil, conflicting("leases", sent.Name)
 		}
 		return a.setLease(k.p, sent), nil

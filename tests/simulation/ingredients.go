@@ -59,6 +59,20 @@ func orphan(p *plan, r *rand.Rand, at, length time.Duration) {
 	p.hit(fault{at: at, what: what, who: "holder", length: length, aim: "phase failover/promoting", nth: 1, delay: span(r, 0, 2*time.Millisecond)})
 }
 
+// closedLaptop begins a move with --direct on a laptop that is closed for good, and kills the primary.
+func closedLaptop(p *plan, r *rand.Rand) {
+	at := quiet + span(r, 0, 10*time.Second)
+	p.hit(fault{at: at, what: "direct", who: someSecondary(r, p), length: forGood}, fault{at: at + span(r, 2*time.Second, 9*time.Second), what: "kill", who: "primary"})
+}
+
+// dropsNominee cuts the primary from the control plane, and from the one that is nominated: it
+// goes on with the others until its write lease ends.
+func dropsNominee(p *plan, r *rand.Rand) {
+	at := quiet + span(r, 0, 20*time.Second)
+	p.hit(fault{at: at, what: "cut-control", who: "primary", length: span(r, 70*time.Second, 120*time.Second)},
+		fault{at: at, what: "sever", who: "primary", other: "target", length: span(r, 60*time.Second, 100*time.Second), aim: "grant", nth: 1, delay: span(r, 0, 3*time.Second)})
+}
+
 // answerLost kills the primary and loses the answer to the FAILOVER that follows, so that the
 // controller comes to no label before it sees the new primary.
 func answerLost(p *plan, r *rand.Rand) {
@@ -87,7 +101,7 @@ func renewsOn(p *plan, r *rand.Rand) {
 
 // olderLease puts an older Lease back, from before the rule was lowered, and takes the primary.
 func olderLease(p *plan, r *rand.Rand) {
-	at := 105*time.Second + span(r, 0, 5*time.Second)
+	at := settledAt + span(r, 0, 5*time.Second)
 	p.hit(fault{at: at, what: "cut-endpoint", who: "primary", other: "secondary:0", length: span(r, 100*time.Second, 150*time.Second)})
 	at = 137*time.Second + span(r, 0, 12*time.Second) // the copy of the Lease is of a minute after the start
 	p.hit(fault{at: at, what: "lease-restore"}, fault{at: at + span(r, time.Microsecond, 300*time.Millisecond), what: "poweroff", who: "primary", length: span(r, 60*time.Second, 90*time.Second)})
@@ -243,4 +257,78 @@ func forced(p *plan, r *rand.Rand) {
 	p.hit(fault{at: at, what: "poweroff", who: "primary", length: span(r, 90*time.Second, 110*time.Second)})
 	at += span(r, 2*time.Second, 10*time.Second)
 	p.hit(fault{at: at, what: "force", who: "node:1"})
+}
+
+// relaxes leaves a primary alone until it has lowered its rule, and takes it.
+func relaxes(p *plan, r *rand.Rand) {
+	at := settledAt + span(r, 0, 5*time.Second)
+	p.hit(
+		fault{at: at, what: "cut-endpoint", who: "primary", other: "secondary:0", length: span(r, 100*time.Second, 140*time.Second)},
+		fault{at: at + span(r, 40*time.Second, 60*time.Second), what: "poweroff", who: "primary", length: span(r, 60*time.Second, 80*time.Second)},
+	)
+}
+
+// Where the group has been writing for so long that a shortage relaxes its rule after the usual time.
+const settledAt = 105 * time.Second
+
+// raises lets a secondary come back, and loses it again when the rule is on its way up; the
+// primary's manager stands still after its first step.
+func raises(p *plan, r *rand.Rand) {
+	at := settledAt + span(r, 0, 5*time.Second)
+	p.hit(fault{at: at, what: "cut-endpoint", who: "primary", other: "secondary:0", length: span(r, 50*time.Second, 60*time.Second)})
+	at += 45 * time.Second // the rule has been lowered
+	p.hit(
+		fault{at: at, what: "freeze-manager", who: "primary", length: span(r, 6*time.Second, 12*time.Second), aim: "rule", nth: 1, delay: span(r, 0, 2*time.Millisecond)},
+		fault{at: at, what: "sever", who: "primary", other: "secondary:0", length: span(r, 60*time.Second, 90*time.Second), aim: "rule", nth: 1, delay: span(r, 0, 50*time.Millisecond)},
+		fault{at: at, what: "poweroff", who: "primary", length: span(r, 60*time.Second, 80*time.Second), aim: "rule", nth: 1, delay: span(r, 4*time.Second, 10*time.Second)},
+	)
+}
+
+// lastReturns restarts a primary that was alone and has said so in the record; nobody else is there.
+func lastReturns(p *plan, r *rand.Rand) {
+	p.gap = 90 * time.Second
+	at := settledAt + span(r, 0, 5*time.Second)
+	p.hit(
+		fault{at: at, what: "poweroff", who: "secondary:0", length: p.heal - at + span(r, 0, 10*time.Second)},
+		fault{at: at + span(r, 40*time.Second, 55*time.Second), what: "kill", who: "primary"},
+	)
+}
+
+// unrecorded keeps the manager from the API server when it has to lower the rule; then the primary is lost.
+func unrecorded(p *plan, r *rand.Rand) {
+	at := settledAt + span(r, 0, 5*time.Second)
+	p.hit(
+		fault{at: at, what: "cut-endpoint", who: "primary", other: "secondary:0", length: span(r, 100*time.Second, 140*time.Second)},
+		fault{at: at + span(r, 5*time.Second, 12*time.Second), what: "cut-api", who: "primary", length: span(r, 60*time.Second, 80*time.Second)},
+		fault{at: at + span(r, 45*time.Second, 60*time.Second), what: "poweroff", who: "primary", length: span(r, 60*time.Second, 80*time.Second)},
+	)
+}
+
+// lowered has a person lower the rule on a primary that has lost its secondary, and loses the primary.
+func lowered(p *plan, r *rand.Rand) {
+	at := settledAt + span(r, 0, 15*time.Second)
+	p.hit(
+		fault{at: at, what: "hand-k", who: "primary"},
+		fault{at: at + span(r, 0, 2*time.Second), what: "sever", who: "primary", other: "secondary:0", length: span(r, 90*time.Second, 120*time.Second)},
+		fault{at: at + span(r, 7*time.Second, 15*time.Second), what: "poweroff", who: "primary", length: span(r, 60*time.Second, 80*time.Second)},
+	)
+}
+
+// movesOn holds the controller up between the start of a move and OFFLINE, while the primary loses
+// the target and goes on with the others.
+func movesOn(p *plan, r *rand.Rand) {
+	at := quiet + span(r, 0, 20*time.Second)
+	p.hit(
+		fault{at: at, what: "move", who: someSecondary(r, p)},
+		fault{at: at, what: "freeze-controller", length: span(r, 2*time.Second, 9*time.Second), aim: "phase switchover/demoting", nth: 1, delay: span(r, 0, 2*time.Millisecond)},
+		fault{at: at, what: "sever", who: "primary", other: "target", length: span(r, 50*time.Second, 90*time.Second), aim: "phase switchover/demoting", nth: 1, delay: span(r, 0, 500*time.Millisecond)},
+	)
+}
+
+// slowTarget moves the primary to a replica whose promotion ends just when it is given up.
+func slowTarget(p *plan, r *rand.Rand) {
+	p.heal, p.end, p.limit = healAt, endAt, limitAt
+	p.timings.PromotionMin = span(r, 58*time.Second, 64*time.Second)
+	p.timings.PromotionMax = p.timings.PromotionMin + span(r, 2*time.Second, 10*time.Second)
+	p.hit(fault{at: quiet + 30*time.Second + span(r, 0, 30*time.Second), what: "move", who: "secondary:0"})
 }
