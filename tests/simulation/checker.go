@@ -28,6 +28,7 @@ type checker struct {
 	watched    bool
 	forcing    map[string]bool // replicas that a person forces now: losses are asked for
 	excused    int
+	byHand     bool           // a person has sent FORCE
 	discards   map[int64]bool // acknowledged values of which a fault has destroyed the only copy
 	closely    closely
 }
@@ -42,6 +43,9 @@ func (k *checker) violation(format string, args ...any) {
 // acknowledged enters a commit that a client was told of; mu is held.
 func (k *checker) acknowledged(n *node, v int64) {
 	w := k.c.w
+	if n.outlawed() {
+		return
+	}
 	if k.acked == nil {
 		k.acked = map[int64]int{}
 	}
@@ -62,6 +66,11 @@ func (k *checker) acknowledged(n *node, v int64) {
 
 // promoted compares every acknowledged commit with the log of a new primary; mu is held.
 func (k *checker) promoted(s *server) {
+	if s.node.forced {
+		s.node.forced, s.node.outlaw = false, true
+		return
+	}
+	s.node.outlaw = false
 	k.promotions++
 	s.node.promoted = k.promotions
 	if len(k.acked) == 0 {
@@ -255,6 +264,10 @@ func (k *checker) stuck() string {
 	blocks := ""
 	for _, b := range k.blocks() {
 		blocks += fmt.Sprintf("; %s %s %s: %s", b.Rule, b.Reason, b.Replica, b.Message)
+		if k.byHand && (b.Reason == ag.ReasonCopySuspended || b.Reason == ag.ReasonForcedByHand || b.Reason == ag.ReasonTwoPrimaries ||
+			b.Reason == ag.ReasonAttemptsUsedUp && strings.Contains(b.Message, "was forced to primary")) {
+			return "" // after FORCE only a person can tell which copies are still needed
+		}
 		for _, n := range c.nodes {
 			if (n.gone || n.volumes > 0) && (b.Replica == n.name || strings.Contains(b.Message, n.name)) {
 				return ""

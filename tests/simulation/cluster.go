@@ -110,6 +110,9 @@ func (c *cluster) kill() {
 
 // roleChanged hears of every change of a server's role; mu is held.
 func (c *cluster) roleChanged(s *server) {
+	if s.role != "PRIMARY" && s.role != "RESOLVING" {
+		s.node.outlaw = false
+	}
 	if s.role == "PRIMARY" {
 		c.check.promoted(s)
 		c.writers[s.node.index].wake()
@@ -128,6 +131,9 @@ func (c *cluster) recordChanged(by *proc, before, after ag.Authority) {
 	unfenced := make([]string, len(after.Unfenced))
 	for i, g := range after.Unfenced {
 		unfenced[i] = fmt.Sprintf("%s@%d%s", g.Run.Nonce, g.Epoch, map[bool]string{true: "!", false: ""}[g.Proven != ""])
+	}
+	if before.Epoch != after.Epoch && after.Operation == nil {
+		c.check.legalized(after)
 	}
 	c.w.fact("lease", "by %s: holder %s, epoch %d, %s, k %d of %v (rule %d), unfenced %v, stale %v, last %s, maybe %v", by.name, after.Holder.Nonce, after.Epoch,
 		phase(after), after.Rule.K, after.Rule.Names(), after.Rule.Number, unfenced, after.Stale, after.LastPrimary, after.MaybePrimary)

@@ -272,6 +272,8 @@ func (i *injector) strike(f fault) {
 		n.deletePod()
 	case "restore-volume":
 		n.restoreVolume(i.snapshots[n.name])
+	case "hand-force":
+		i.forceByHand(n)
 	case "recreate":
 		c.recreate()
 	default:

@@ -46,8 +46,10 @@ type node struct {
 	pods    int // that came after the first
 	// terminating: the pod is deleted, and ends with its container.
 	terminating bool
-	promoted    int  // order of its newest promotion, 0 never
-	labelled    bool // its pod carries the primary's label
+	// forced: a person has sent FORCE; outlaw: it has become PRIMARY by that, and nobody has confirmed it.
+	forced, outlaw bool
+	promoted       int  // order of its newest promotion, 0 never
+	labelled       bool // its pod carries the primary's label
 }
 
 func (n *node) sqlStation() int     { return 10 + n.index }

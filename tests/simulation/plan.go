@@ -113,6 +113,8 @@ func drawOthers(r *rand.Rand, p plan) []fault {
 			f.who = "primary"
 		case k < 7:
 			f.who = fmt.Sprintf("node:%d", r.IntN(n))
+		case k < 8 && n > 1:
+			f.what, f.who = "hand-force", fmt.Sprintf("secondary:%d", r.IntN(n-1))
 		case k < 9 && n > 1:
 			f.what, f.who = "restore-volume", fmt.Sprintf("node:%d", r.IntN(n))
 		default:
