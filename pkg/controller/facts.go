@@ -59,8 +59,8 @@ const (
 )
 
 // writable tells whether clients can write now: the holder says PRIMARY and its
-// databases are ONLINE. One failed look at a holder that nobody suspects yet is not
-// an outage: unknown.
+// databases are ONLINE. One failed look at a holder that nobody suspects yet, and that is
+// not known to have ended, is not an outage: unknown.
 func (f groupFacts) writable() (writability, string) {
 	if f.Report == nil {
 		return unknownWhetherWritable, "the servers were not looked at"
@@ -74,7 +74,8 @@ func (f groupFacts) writable() (writability, string) {
 		return notWritable, holder + " holds the authority to write and is no replica of the spec"
 	}
 	if r.Local.Reach != ag.ReachOK {
-		if op := f.operation(); op != nil || f.Report.Memory.PrimaryFailure != nil {
+		m := f.Report.Memory
+		if op := f.operation(); op != nil || m.PrimaryFailure != nil || !m.HeadlessSince.IsZero() {
 			return notWritable, "primary " + holder + " does not answer (" + string(r.Local.Reach) + ")"
 		}
 		return unknownWhetherWritable, "primary " + holder + " did not answer (" + string(r.Local.Reach) + ")"

@@ -85,6 +85,11 @@ func TestThePhaseIsOneWordForWhatIsSeen(t *testing.T) {
 			f.Report.Snapshot.Replicas[0].Local = ag.Local{Reach: ag.ReachTimeout}
 			f.Report.Memory.PrimaryFailure = &ag.Failure{Strikes: 1}
 		}, v1alpha1.PhaseFailingOver, "does not answer"},
+		"the primary has ended and nobody may be promoted": {func(f *groupFacts) {
+			f.Report.Snapshot.Replicas[0].Local = ag.Local{Reach: ag.ReachRefused}
+			f.Report.Memory.HeadlessSince = testNow
+			f.Report.Decision.Blocks = []ag.Block{{Reason: v1alpha1.ReasonNotEnoughAnswers, Rule: "R13", Message: "1 of 2 answers"}}
+		}, v1alpha1.PhaseBlocked, "1 of 2 answers (R13)"},
 		"nobody may be promoted": {func(f *groupFacts) {
 			f.Report.Snapshot.Replicas[0].Local.Role = ag.RoleResolving
 			f.Report.Decision.Blocks = []ag.Block{{Reason: v1alpha1.ReasonNotEnoughAnswers, Rule: "R13", Message: "1 of 2 answers"}}
