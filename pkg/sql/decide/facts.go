@@ -51,6 +51,8 @@ func reachText(r *ag.Replica) string {
 		return "it answers but does not say its role"
 	case r.Local.Reach == ag.ReachUnknown:
 		return "it was not asked"
+	case r.Local.Reach == ag.ReachOK:
+		return "only another run of it answers"
 	}
 	return "it does not answer (" + string(r.Local.Reach) + ")"
 }
