@@ -25,8 +25,7 @@ func nodeFaults() []faultCase {
 			s.mend(t, node)
 			return s.moved
 		}},
-		{name: "the node of the primary and of the acting controller loses its power", topology: three, told: silenced(), fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
-			s.besideController(t)
+		{name: "the node of the primary and of the acting controller loses its power", topology: three, acting: true, told: silenced(), fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			node := s.node[s.primary]
 			s.breakNode(t, node, cluster.Faults.Kill, cluster.Faults.Start)
 			s.waitMoved(t)

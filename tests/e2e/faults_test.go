@@ -18,6 +18,8 @@ type faultCase struct {
 	topology topology
 	// local wants a client on the primary's node as well; beside puts the only client there.
 	local, beside bool
+	// acting wants the acting controller on the primary's node.
+	acting bool
 	// short cases are part of every run of the end-to-end tests.
 	short bool
 	// told are words that status or a dry run must have said by the time it is healthy again.

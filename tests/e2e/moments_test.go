@@ -157,25 +157,6 @@ func (s *scene) refuses(t *testing.T, replica, rule string) {
 	}
 }
 
-// besideController makes a replica on the acting controller's node the primary.
-func (s *scene) besideController(t *testing.T) {
-	t.Helper()
-	acting := s.e.actingNode(t)
-	for replica, node := range s.node {
-		if node != acting || replica == s.primary {
-			continue
-		}
-		s.e.plugin(t, 2*time.Minute, "failover", s.group, "-n", namespace, "--to", replica, "--yes").must(t, 0)
-		s.e.waitGroup(t, s.group, "healthy with "+replica+" as primary", 2*time.Minute, func(g *api.SQLServerAvailabilityGroup) bool {
-			return healthy(g) && g.Status.PrimaryReplica == replica
-		})
-		s.primary, s.epoch = replica, s.authority(t).Epoch
-		for _, w := range s.writers() {
-			w.reset(t)
-		}
-	}
-}
-
 // serverProcess is the instance manager of a replica, the container's first process: its
 // end is the end of sqlservr.
 func (s *scene) serverProcess(t *testing.T, replica string) int {

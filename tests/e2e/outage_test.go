@@ -96,7 +96,9 @@ func TestOutages(t *testing.T) {
 // measure loses the primary once and gives the longest time without an acknowledged row.
 func (e *env) measure(t *testing.T, o outage) float64 {
 	t.Helper()
-	e.placeController(t, o)
+	if strings.HasPrefix(o.name, "node silent") {
+		e.placePrimary(t, o.topology, o.withController())
+	}
 	s := e.scene(t, o.topology, false, false)
 	o.lose(t, s)
 	e.waitGroup(t, s.group, "a new grant and a writable primary", 3*time.Minute, func(g *api.SQLServerAvailabilityGroup) bool {
@@ -113,15 +115,12 @@ func (e *env) measure(t *testing.T, o outage) float64 {
 	return r.LongestGap
 }
 
-// placeController moves the primary so that it is, or is not, beside the acting controller.
-func (e *env) placeController(t *testing.T, o outage) {
+// placePrimary moves the primary so that it is, or is not, beside the acting controller.
+func (e *env) placePrimary(t *testing.T, top topology, beside bool) {
 	t.Helper()
-	if !strings.HasPrefix(o.name, "node silent") {
-		return
-	}
-	g := e.waitGroup(t, o.topology.group, "healthy before the fault", 3*time.Minute, healthy)
+	g := e.waitGroup(t, top.group, "healthy before the fault", 3*time.Minute, healthy)
 	acting := e.actingNode(t)
-	right := func(replica string) bool { return e.podNode(t, replica) == acting == o.withController() }
+	right := func(replica string) bool { return e.podNode(t, replica) == acting == beside }
 	if right(g.Status.PrimaryReplica) {
 		return
 	}
@@ -129,8 +128,8 @@ func (e *env) placeController(t *testing.T, o outage) {
 		if !right(r.Name) {
 			continue
 		}
-		e.plugin(t, 2*time.Minute, "failover", o.topology.group, "-n", namespace, "--to", r.Name, "--yes").must(t, 0)
-		e.waitGroup(t, o.topology.group, "healthy with "+r.Name+" as primary", 3*time.Minute, func(g *api.SQLServerAvailabilityGroup) bool {
+		e.plugin(t, 2*time.Minute, "failover", top.group, "-n", namespace, "--to", r.Name, "--yes").must(t, 0)
+		e.waitGroup(t, top.group, "healthy with "+r.Name+" as primary", 3*time.Minute, func(g *api.SQLServerAvailabilityGroup) bool {
 			return healthy(g) && g.Status.PrimaryReplica == r.Name
 		})
 		return

@@ -140,6 +140,9 @@ func (s *scene) writers() []*writer {
 // runFault plays one case and gives the outage that the clients saw.
 func (e *env) runFault(t *testing.T, c faultCase) string {
 	t.Helper()
+	if c.acting {
+		e.placePrimary(t, c.topology, true)
+	}
 	s := e.scene(t, c.topology, c.local, c.beside)
 	ep := e.watchEndpoints(t, e.group(t, s.group).ListenerName())
 	o := s.watch(t)

@@ -52,19 +52,14 @@ func (s *scene) watchTimeline(t *testing.T) *timeline {
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		last := map[string]string{}
-		for i := 0; ; i++ {
+		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
 			}
 			now := s.sample(ctx, t)
-			if i%5 == 0 {
-				if addresses, ok := proxyRules(ctx, where, service); ok {
-					now["rules of "+where] = s.named(addresses)
-				}
-			}
-			for _, what := range []string{"record", "labels", "endpoints", "rules of " + where, "acting"} {
+			for _, what := range []string{"record", "labels", "endpoints", "acting"} {
 				if v := now[what]; v != "" && v != last[what] {
 					if last[what] != "" {
 						tl.note("%s: %s", what, v)
@@ -74,7 +69,32 @@ func (s *scene) watchTimeline(t *testing.T) *timeline {
 			}
 		}
 	})
+	tl.done.Go(func() { s.watchRules(ctx, tl, where, service) })
 	return tl
+}
+
+// watchRules reads the node's rules twice a second, on its own: a node in trouble answers late.
+func (s *scene) watchRules(ctx context.Context, tl *timeline, node, service string) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	last := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		addresses, ok := proxyRules(ctx, node, service)
+		if !ok {
+			continue
+		}
+		if v := s.named(addresses); v != last {
+			if last != "" {
+				tl.note("rules of %s: %s", node, v)
+			}
+			last = v
+		}
+	}
 }
 
 // sample is what the API server shows now; what cannot be read is left out.
