@@ -29,6 +29,16 @@ func (i *injector) aimedAt(f fault, n *node) bool {
 		}
 	case "cut-api":
 		i.cutBoth(f.length, n.host, []*host{c.api.host}, kindAPI)
+	case "unheard": // what the controllers send to the server is lost
+		i.during(f.length, func() {
+			for _, k := range c.controllers {
+				w.cut(k.host, n.host, 1, kindSQL)
+			}
+		}, func() {
+			for _, k := range c.controllers {
+				w.cut(k.host, n.host, -1, kindSQL)
+			}
+		})
 	case "mute": // its answers to the controllers are lost
 		i.during(f.length, func() {
 			for _, k := range c.controllers {

@@ -92,8 +92,9 @@ func TestRuleRemoval(t *testing.T) {
 }
 
 // TestRuleSurvey counts, for the rules of SIM_SURVEY, how many of SIM_TRIES schedules are violated
-// without the rule, and which with it: the first tells how strong the schedules are, the second
-// that a lock is not what it should be.
+// without the rule, and which with it and its own lock, or with all rules in force: the first
+// tells how strong the schedules are, the second that a lock is not what it should be, the third
+// that the design has a hole.
 func TestRuleSurvey(t *testing.T) {
 	which := os.Getenv("SIM_SURVEY")
 	if which == "" {
@@ -123,6 +124,12 @@ func TestRuleSurvey(t *testing.T) {
 			p.without = m.locks
 			if r := simulate(t, p, o, false); r.failed() {
 				with += fmt.Sprintf("\n    with it, seed %d: %s", seed, r.violations[0])
+			}
+			if p.without = nil; len(m.locks) == 0 {
+				continue
+			}
+			if r := simulate(t, p, o, false); r.failed() {
+				with += fmt.Sprintf("\n    with all rules, seed %d: %s", seed, r.violations[0])
 			}
 		}
 		fmt.Printf("%-20s %3d of %d violated without it%s\n", m.rule, without, tries, with)

@@ -98,7 +98,7 @@ func TestTheRulesPageIsComplete(t *testing.T) {
 
 // replays is how many seeds from the page's own on are tried: a change of the product may move a
 // schedule by the instant that matters.
-const replays = 3
+const replays = 8
 
 // What the page says is still so: without the rule its schedule breaks a promise, with it none.
 func TestEveryRuleOnThePageIsNeeded(t *testing.T) {
