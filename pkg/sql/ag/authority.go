@@ -47,7 +47,7 @@ type Run struct {
 	Replica string `json:"replica,omitempty"`
 	PodUID  string `json:"podUID,omitempty"`
 	Nonce   string `json:"nonce,omitempty"`
-	// ContainerID is set only when the pod status' startedAt is not before the manager's own start.
+	// ContainerID is set only when the pod's status is certain to speak of the manager's own container.
 	ContainerID string `json:"containerID,omitempty"`
 	Node        string `json:"node,omitempty"`
 	BootID      string `json:"bootID,omitempty"`

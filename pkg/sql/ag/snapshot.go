@@ -49,9 +49,11 @@ type Pod struct {
 	OutOfService bool   `json:"outOfService,omitempty"` // the node carries the out-of-service taint
 	Phase        string `json:"phase,omitempty"`
 	Ready        bool   `json:"ready,omitempty"`
-	Terminating  bool   `json:"terminating,omitempty"`
-	RoleLabel    Role   `json:"roleLabel,omitempty"` // PRIMARY, SECONDARY or empty, from the label
-	PVCUID       string `json:"pvcUID,omitempty"`
+	// ReadySince is when the kubelet last saw it become ready, by its node's clock, in whole seconds; zero when not ready.
+	ReadySince  time.Time `json:"readySince,omitempty"`
+	Terminating bool      `json:"terminating,omitempty"`
+	RoleLabel   Role      `json:"roleLabel,omitempty"` // PRIMARY, SECONDARY or empty, from the label
+	PVCUID      string    `json:"pvcUID,omitempty"`
 	// Container is the SQL Server container of this pod.
 	Container Container `json:"container"`
 }

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"strings"
-	"time"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 )
@@ -70,18 +69,27 @@ func runOf(r *ag.Replica) ag.Run {
 	return run
 }
 
+// startGap is how long after its container a manager begins at the latest, on a busy node.
+const startGap = 3 * second
+
 // containerOfManager tells whether the pod's status speaks of the container in which this
 // run of the manager lives: it may be one restart old, and the end of an earlier container
-// must never count as the end of this run. Both times are of the same node's clock; the
+// must never count as the end of this run. All times are of the same node's clock; the
 // kubelet gives whole seconds. A container that began in an earlier second than the manager
-// may be an earlier one: better no name than a wrong one.
+// may be an earlier one: better no name than a wrong one. But where the kubelet saw it
+// become ready in a later second than that in which the manager began, it was up while this
+// run was, and a pod has one container of a name at a time.
 func containerOfManager(r *ag.Replica) bool {
 	c := r.Pod.Container
 	if c.ID == "" || !c.Running || c.StartedAt.IsZero() || r.Manager.StartedAt.IsZero() {
 		return false
 	}
-	d := r.Manager.StartedAt.Truncate(time.Second).Sub(c.StartedAt)
-	return d >= -time.Second && d <= 0
+	began := r.Manager.StartedAt.Truncate(second)
+	d := began.Sub(c.StartedAt)
+	if d < -second {
+		return false
+	}
+	return d <= 0 || d <= startGap && r.Pod.Ready && r.Pod.ReadySince.After(began)
 }
 
 // sameRun tells whether the replica, as seen now, may be the run: nothing known about it contradicts.

@@ -12,6 +12,9 @@ import (
 func TestAGrantNamesTheContainerOnlyWhenItIsTheManagers(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC) // whole seconds, as the kubelet gives them
+	ready := func(since time.Time) func(*ag.Replica) {
+		return func(r *ag.Replica) { r.Pod.Ready, r.Pod.ReadySince = true, since }
+	}
 	for name, tt := range map[string]struct {
 		manager time.Time
 		change  func(*ag.Replica)
@@ -20,12 +23,16 @@ func TestAGrantNamesTheContainerOnlyWhenItIsTheManagers(t *testing.T) {
 		"the manager began within the same second":           {manager: began.Add(280 * time.Millisecond), want: "c1"},
 		"the runtime noted the start just after the manager": {manager: began.Add(-10 * time.Millisecond), want: "c1"},
 		"a second later it may be the next container's":      {manager: began.Add(1100 * time.Millisecond)},
-		"much later it is":                           {manager: began.Add(time.Minute)},
-		"the status is of a container of the future": {manager: began.Add(-3 * time.Second)},
-		"a manager that does not say when it began":  {},
-		"a container that does not run":              {manager: began, change: func(r *ag.Replica) { r.Pod.Container.Running = false }},
-		"a status without a start":                   {manager: began, change: func(r *ag.Replica) { r.Pod.Container.StartedAt = time.Time{} }},
-		"a status without a container":               {manager: began, change: func(r *ag.Replica) { r.Pod.Container.ID = "" }},
+		"a second later, and ready after that, it is not":    {manager: began.Add(1100 * time.Millisecond), change: ready(began.Add(2 * time.Second)), want: "c1"},
+		"ready in the second in which the manager began":     {manager: began.Add(1100 * time.Millisecond), change: ready(began.Add(time.Second))},
+		"ready before the manager began":                     {manager: began.Add(3100 * time.Millisecond), change: ready(began.Add(2 * time.Second))},
+		"ready, and the manager began much later":            {manager: began.Add(4 * time.Second), change: ready(began.Add(time.Minute))},
+		"much later it is":                                   {manager: began.Add(time.Minute)},
+		"the status is of a container of the future":         {manager: began.Add(-3 * time.Second)},
+		"a manager that does not say when it began":          {},
+		"a container that does not run":                      {manager: began, change: func(r *ag.Replica) { r.Pod.Container.Running = false }},
+		"a status without a start":                           {manager: began, change: func(r *ag.Replica) { r.Pod.Container.StartedAt = time.Time{} }},
+		"a status without a container":                       {manager: began, change: func(r *ag.Replica) { r.Pod.Container.ID = "" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -29,6 +29,10 @@ func ruleRecord(v *view, d *draft) bool {
 	if v.auth.LastPrimary != next.LastPrimary || len(v.auth.MaybePrimary) > len(next.MaybePrimary) {
 		note(p.Name + " is the last primary")
 	}
+	if run := runOf(p); next.Holder.ContainerID == "" && run.ContainerID != "" && next.Holder.Same(run) {
+		next.Holder.ContainerID = run.ContainerID // its end will be proof (R8)
+		note("its container")
+	}
 	if next.GroupID == "" && p.Local.GroupID != "" {
 		next.GroupID = p.Local.GroupID
 		note("group_id")

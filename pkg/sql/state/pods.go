@@ -110,7 +110,9 @@ func podOf(p *corev1.Pod) ag.Pod {
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
-			out.Ready = c.Status == corev1.ConditionTrue
+			if out.Ready = c.Status == corev1.ConditionTrue; out.Ready {
+				out.ReadySince = c.LastTransitionTime.UTC()
+			}
 		}
 	}
 	for _, c := range p.Spec.Containers {
