@@ -112,11 +112,11 @@ func olderLease(p *plan, r *rand.Rand) {
 func lateFailover(p *plan, r *rand.Rand) {
 	p.heal, p.end, p.limit = healAt, endAt, limitAt
 	p.readings.PromotionWithoutQuorum = true
-	at := quiet + span(r, 0, 20*time.Second)
+	at, frozen := quiet+span(r, 0, 20*time.Second), span(r, 120*time.Second, 240*time.Second)
 	p.hit(fault{at: at, what: "move", who: someSecondary(r, p)},
-		fault{at: at, what: "freeze", who: "target", length: span(r, 120*time.Second, 240*time.Second), aim: "clock read, promoting", nth: 1, delay: span(r, 0, 800*time.Microsecond)},
-		// That the sender gives up is not heard there either.
-		fault{at: at, what: "unheard", who: "target", length: span(r, 30*time.Second, 60*time.Second), aim: "clock read, promoting", nth: 1, delay: span(r, time.Second, 8*time.Second)})
+		fault{at: at, what: "freeze", who: "target", length: frozen, aim: "clock read, promoting", nth: 1, delay: span(r, 0, 800*time.Microsecond)},
+		// That it is given up is not heard there either, nor at once when it goes on.
+		fault{at: at, what: "unheard", who: "target", length: frozen + span(r, time.Second, 10*time.Second), aim: "clock read, promoting", nth: 1, delay: span(r, time.Second, 8*time.Second)})
 }
 
 // outOfSight leaves a primary its sessions with the other servers and its clients.
