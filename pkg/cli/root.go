@@ -28,6 +28,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/list"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/logs"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/maintenance"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/reinit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/report"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/resize"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/restart"
@@ -147,6 +148,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		plugin(fence.New(f, s), groupHold),
 		plugin(maintenance.New(f, s), groupHold),
 		plugin(resize.New(f, s), groupChange),
+		plugin(reinit.New(f, s), groupChange),
 	)
 	shell := completion.New(argv0, filepath.SplitList(os.Getenv("PATH")), name, s)
 	shell.GroupID = groupShell

@@ -129,6 +129,9 @@ var errTimeout = errors.New("time-out")
 func (c *Call) Detached(ctx context.Context, t *Trail) error {
 	t.result.Result = ResultRunning
 	hint := fmt.Sprintf("the operator goes on; watch with: %s status %s -w; the same command again follows it", c.Factory.Name(), c.Name)
+	if id := t.result.RequestID; id != "" {
+		hint += fmt.Sprintf("; where it can still be stopped: %s cancel %s", c.Factory.Name(), id)
+	}
 	last := t.last
 	if last == "" {
 		last = "the operator has not answered yet"

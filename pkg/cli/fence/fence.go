@@ -81,7 +81,8 @@ func (o *Options) fenced(x client.Object) ([]api.FencedReplica, error) {
 	return list, nil
 }
 
-func find(list []api.FencedReplica, replica string) *api.FencedReplica {
+// Find the order for a replica, or nil.
+func Find(list []api.FencedReplica, replica string) *api.FencedReplica {
 	for i := range list {
 		if list[i].Replica == replica {
 			return &list[i]
@@ -90,8 +91,8 @@ func find(list []api.FencedReplica, replica string) *api.FencedReplica {
 	return nil
 }
 
-// write puts a list into the group or instance.
-func write(x client.Object, list []api.FencedReplica) error {
+// Write puts a list into the group or instance.
+func Write(x client.Object, list []api.FencedReplica) error {
 	m := x.GetAnnotations()
 	if m == nil {
 		m = map[string]string{}
@@ -114,7 +115,7 @@ func (o *Options) on(ctx context.Context, r *change.Result) error {
 	if err != nil {
 		return err
 	}
-	if f := find(list, o.Target); f != nil {
+	if f := Find(list, o.Target); f != nil {
 		fmt.Fprintf(o.Streams.ErrOut, "%s %s is %s\n", o.Streams.Mark(iostreams.MarkOK), o.Target, Text(*f))
 		r.Result, r.Message = change.ResultAlreadySo, Text(*f)
 		if s := change.StatusOf(o.Group, o.Target); s != nil && s.State == "fenced" || change.DryRun(o.DryRun) != change.DryRunNone {
@@ -141,7 +142,7 @@ func (o *Options) on(ctx context.Context, r *change.Result) error {
 		if err != nil {
 			return err
 		}
-		return write(g, append(now, entry))
+		return Write(g, append(now, entry))
 	}
 	if dry := change.DryRun(o.DryRun); dry != change.DryRunNone {
 		if dry == change.DryRunServer {
@@ -239,7 +240,7 @@ func (o *Options) untilFenced(ctx context.Context, r *change.Result) error {
 		if err != nil {
 			return false, err
 		}
-		if find(list, o.Target) == nil {
+		if Find(list, o.Target) == nil {
 			return false, exit.Errorf(exit.Conflict, "", "somebody took the fence of %s away meanwhile", o.Target)
 		}
 		t.Operation(g)
@@ -274,13 +275,13 @@ func (o *Options) off(ctx context.Context, r *change.Result) error {
 	if err != nil {
 		return err
 	}
-	if find(list, o.Target) == nil {
+	if Find(list, o.Target) == nil {
 		fmt.Fprintf(o.Streams.ErrOut, "%s %s is not fenced\n", o.Streams.Mark(iostreams.MarkOK), o.Target)
 		r.Result, r.Message = change.ResultAlreadySo, "not fenced"
 		return nil
 	}
 	p := &change.Plan{Title: fmt.Sprintf("Take the fence of %s/%s away: %s", o.Namespace, o.Name, o.Target), Level: change.Reversible}
-	p.Add("was", "%s", Text(*find(list, o.Target)))
+	p.Add("was", "%s", Text(*Find(list, o.Target)))
 	p.Add("effect", "its server starts and catches up; then it is a candidate again")
 	r.Plan = p.Lines
 	apply := func(g *api.SQLServerAvailabilityGroup) error {
@@ -288,7 +289,7 @@ func (o *Options) off(ctx context.Context, r *change.Result) error {
 		if err != nil {
 			return err
 		}
-		return write(g, slices.DeleteFunc(now, func(f api.FencedReplica) bool { return f.Replica == o.Target }))
+		return Write(g, slices.DeleteFunc(now, func(f api.FencedReplica) bool { return f.Replica == o.Target }))
 	}
 	if dry := change.DryRun(o.DryRun); dry != change.DryRunNone {
 		if dry == change.DryRunServer {

@@ -24,7 +24,7 @@ func (o *Options) instanceOn(ctx context.Context, r *change.Result) error {
 		return err
 	}
 	dry := change.DryRun(o.DryRun)
-	if f := find(list, o.Target); f != nil {
+	if f := Find(list, o.Target); f != nil {
 		fmt.Fprintf(o.Streams.ErrOut, "%s %s is %s\n", o.Streams.Mark(iostreams.MarkOK), o.Target, Text(*f))
 		r.Result, r.Message = change.ResultAlreadySo, Text(*f)
 		if dry != change.DryRunNone || !up(o.Instance) {
@@ -51,7 +51,7 @@ func (o *Options) instanceOn(ctx context.Context, r *change.Result) error {
 		if err != nil {
 			return err
 		}
-		return write(i, append(now, entry))
+		return Write(i, append(now, entry))
 	}
 	if done, err := o.instancePatch(ctx, r, p, "fence", api.AnnotationFenced+"="+string(text), apply); done || err != nil {
 		return err
@@ -65,7 +65,7 @@ func (o *Options) instanceOff(ctx context.Context, r *change.Result) error {
 	if err != nil {
 		return err
 	}
-	f := find(list, o.Target)
+	f := Find(list, o.Target)
 	if f == nil {
 		fmt.Fprintf(o.Streams.ErrOut, "%s %s is not fenced\n", o.Streams.Mark(iostreams.MarkOK), o.Target)
 		r.Result, r.Message = change.ResultAlreadySo, "not fenced"
@@ -75,7 +75,7 @@ func (o *Options) instanceOff(ctx context.Context, r *change.Result) error {
 	p.Add("was", "%s", Text(*f))
 	p.Add("effect", "its server starts")
 	r.Plan = p.Lines
-	apply := func(i *api.SQLServerInstance) error { return write(i, nil) } // it has one server
+	apply := func(i *api.SQLServerInstance) error { return Write(i, nil) } // it has one server
 	if done, err := o.instancePatch(ctx, r, p, "unfence", "", apply); done || err != nil {
 		return err
 	}

@@ -102,6 +102,13 @@ func table() map[string]Need {
 		"maintenance on":  {Level: Operate, Rules: pauseRules("pause")},
 		"maintenance off": {Level: Operate, Rules: pauseRules("end the maintenance of")},
 		"fence list":      {Level: View, Rules: []Rule{readGroup("get", "list"), optional(readInstance("get", "list"))}},
+		"reinit": {Level: Data, Rules: []Rule{
+			readGroup("get"),
+			rule("fence the replica meanwhile", api.Group, groups, InNamespace, "patch"),
+			optional(readInstance("get")),
+			rule("delete its volume's claim", "", "persistentvolumeclaims", InNamespace, "list", "delete"),
+			rule("delete its pod", "", "pods", InNamespace, "get", "delete"),
+		}},
 		"resize": {Level: Operate, Rules: []Rule{
 			readGroup("get"),
 			rule("change the group's spec", api.Group, groups, InNamespace, "patch"),
