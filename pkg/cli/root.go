@@ -33,6 +33,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/resize"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/restart"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/rights"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/scale"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/skew"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/sqlcmd"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/status"
@@ -148,6 +149,7 @@ Every verb works on the namespace of the kubeconfig's context unless -n says oth
 		plugin(fence.New(f, s), groupHold),
 		plugin(maintenance.New(f, s), groupHold),
 		plugin(resize.New(f, s), groupChange),
+		plugin(scale.New(f, s), groupChange),
 		plugin(reinit.New(f, s), groupChange),
 	)
 	shell := completion.New(argv0, filepath.SplitList(os.Getenv("PATH")), name, s)

@@ -45,6 +45,7 @@ func needed() map[string][]string {
 		"sql":             {"-Q", "SELECT 1"},
 		"logs":            {"--no-operator"},
 		"resize":          {"--storage", "20Gi"},
+		"scale":           {"--replicas", "5"},
 		"check":           {"--strict"}, // without it what was not seen is a warning and ends with 0
 	}
 }

@@ -102,6 +102,10 @@ func table() map[string]Need {
 		"maintenance on":  {Level: Operate, Rules: pauseRules("pause")},
 		"maintenance off": {Level: Operate, Rules: pauseRules("end the maintenance of")},
 		"fence list":      {Level: View, Rules: []Rule{readGroup("get", "list"), optional(readInstance("get", "list"))}},
+		"scale": {Level: Operate, Rules: []Rule{
+			readGroup("get"),
+			rule("add replicas to the group's spec", api.Group, groups, InNamespace, "patch"),
+		}},
 		"reinit": {Level: Data, Rules: []Rule{
 			readGroup("get"),
 			rule("fence the replica meanwhile", api.Group, groups, InNamespace, "patch"),
