@@ -25,7 +25,7 @@ func TestBinary_IsNotTooBig(t *testing.T) {
 	}
 }
 
-// BenchmarkHelp starts the real program; `make bench` fails when it is too slow.
+// BenchmarkHelp starts the real program; `make bench` fails when it is too slow or too big.
 func BenchmarkHelp(b *testing.B) {
 	fastest := time.Hour
 	for b.Loop() {
@@ -36,6 +36,14 @@ func BenchmarkHelp(b *testing.B) {
 		fastest = min(fastest, time.Since(begin))
 	}
 	b.ReportMetric(float64(fastest.Microseconds())/1000, "ms-fastest")
+	info, err := os.Stat(binary)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(info.Size())/1e6, "MB-stripped")
+	if info.Size() > maxSize {
+		b.Errorf("the binary has %d bytes, at most %d are wanted", info.Size(), maxSize)
+	}
 	if fastest > maxHelp {
 		b.Errorf("--help takes %s at best, at most %s are wanted", fastest, maxHelp)
 	}
