@@ -2,20 +2,18 @@ package cli
 
 import (
 	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 )
 
-// silence keeps the libraries' own lines off the terminal, of a connection that a
-// port-forward has lost for example: what matters of them is in the errors. Without a
-// logger controller-runtime complains after 30 seconds. Their loggers are the whole
-// process's, so that it is done only for the verbs of the process itself.
+// silence keeps controller-runtime off the terminal: without a logger it complains after 30
+// seconds, and the first one that is set stays, so that it is not set for the operator. It is
+// the whole process's, and is left alone where a verb runs within another one. klog, which
+// can be set again, is main's.
 func silence(s *iostreams.IOStreams) {
 	if !s.Process {
 		return
 	}
-	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
 }

@@ -106,12 +106,12 @@ func table() map[string]Need {
 			readGroup("get"),
 			rule("add replicas to the group's spec", api.Group, groups, InNamespace, "patch"),
 		}},
-		"reinit": {Level: Data, Rules: []Rule{
+		"reinit": {Level: Operate, Rules: []Rule{
 			readGroup("get"),
 			rule("fence the replica meanwhile", api.Group, groups, InNamespace, "patch"),
 			optional(readInstance("get")),
-			rule("delete its volume's claim", "", "persistentvolumeclaims", InNamespace, "list", "delete"),
-			rule("delete its pod", "", "pods", InNamespace, "get", "delete"),
+			only(Data, rule("delete its volume's claim", "", "persistentvolumeclaims", InNamespace, "list", "delete")),
+			only(Data, rule("delete its pod", "", "pods", InNamespace, "get", "delete")),
 		}},
 		"resize": {Level: Operate, Rules: []Rule{
 			readGroup("get"),
