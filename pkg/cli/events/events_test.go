@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,30 +22,12 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
 )
 
-// buffer may be read while a command writes.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-func start(ctx context.Context, t *testing.T, a *clitest.API, args ...string) (out, errOut *buffer, done chan error) {
+func start(ctx context.Context, t *testing.T, a *clitest.API, args ...string) (out, errOut *clitest.Buffer, done chan error) {
 	t.Helper()
 	path := a.Kubeconfig(t, t.TempDir(), "prod")
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.KubeConfig = &path
-	out, errOut = &buffer{}, &buffer{}
+	out, errOut = &clitest.Buffer{}, &clitest.Buffer{}
 	cmd := events.New(factory.New(flags, "kubectl mssql"), &iostreams.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: errOut, Color: iostreams.ColorAuto})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)

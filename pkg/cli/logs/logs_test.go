@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,30 +20,12 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
 )
 
-// buffer may be read while a command writes.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-func start(ctx context.Context, t *testing.T, a *clitest.API, color iostreams.ColorMode, args ...string) (out, errOut *buffer, done chan error) {
+func start(ctx context.Context, t *testing.T, a *clitest.API, color iostreams.ColorMode, args ...string) (out, errOut *clitest.Buffer, done chan error) {
 	t.Helper()
 	path := a.Kubeconfig(t, t.TempDir(), "prod")
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.KubeConfig = &path
-	out, errOut = &buffer{}, &buffer{}
+	out, errOut = &clitest.Buffer{}, &clitest.Buffer{}
 	cmd := logs.New(factory.New(flags, "kubectl mssql"), &iostreams.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: errOut, Color: color})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)

@@ -100,6 +100,10 @@ func Build(in Input) Document {
 	d.operation(in)
 	d.live(in)
 	d.replicas(in)
+	for i := range d.Replicas {
+		r := &d.Replicas[i]
+		r.NotApplicable = r.Role == "PRIMARY" || r.Mode == "config" || r.idle
+	}
 	d.databases(in)
 	d.seeding(in)
 	d.automatic(in)

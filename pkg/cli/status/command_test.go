@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,31 +27,13 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 )
 
-// output of a command, read while it runs.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 type call struct {
-	out, errOut *output
+	out, errOut *clitest.Buffer
 	streams     *iostreams.IOStreams
 }
 
 func newCall() call {
-	c := call{out: &output{}, errOut: &output{}}
+	c := call{out: &clitest.Buffer{}, errOut: &clitest.Buffer{}}
 	c.streams = &iostreams.IOStreams{In: &bytes.Buffer{}, Out: c.out, ErrOut: c.errOut, Color: iostreams.ColorAuto}
 	return c
 }
@@ -317,7 +298,7 @@ func TestStatus_OfAnInstance(t *testing.T) {
 }
 
 // await polls until the output of a running command holds the text.
-func await(t *testing.T, o *output, text string, times int) {
+func await(t *testing.T, o *clitest.Buffer, text string, times int) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for strings.Count(o.String(), text) < times {

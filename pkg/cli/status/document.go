@@ -114,6 +114,9 @@ type ReplicaRow struct {
 	SendQueue  *int64 `json:"sendQueueBytes"`
 	RedoQueue  *int64 `json:"redoQueueBytes"`
 	Lag        *int64 `json:"lagSeconds"`
+	// NotApplicable tells why the three are null: there is nothing to measure, as of a primary
+	// or a witness. Where it is false, null means that it was not measured.
+	NotApplicable bool `json:"notApplicable"`
 	// MeasuredAgo is the age of the three.
 	MeasuredAgo *float64   `json:"measuredAgoSeconds"`
 	Ready       bool       `json:"ready"`

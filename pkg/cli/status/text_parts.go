@@ -241,7 +241,7 @@ func number(v *int64, r ReplicaRow, print func(int64) string) string {
 	if v != nil {
 		return print(*v)
 	}
-	if r.Role == "PRIMARY" || r.Mode == "config" || r.idle {
+	if r.NotApplicable {
 		return "-"
 	}
 	return "?"
@@ -323,7 +323,7 @@ func (t *text) databaseTable() Table {
 			return cell
 		},
 	}
-	primary := ReplicaRow{Role: "PRIMARY"}
+	primary := ReplicaRow{NotApplicable: true}
 	for _, db := range t.d.Databases {
 		r := ReplicaRow{}
 		if db.Replica == t.d.Primary {
