@@ -52,6 +52,7 @@ func demo(t *testing.T) *clitest.API {
 	}
 	i := &api.SQLServerInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "one"}}
 	i.Status.Phase = api.PhaseRunning
+	i.Annotations = map[string]string{api.AnnotationRequest: api.Request{ID: "re-9", Kind: api.RequestRestart}.String()}
 	a.Add(t, g, i, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "test"}})
 	zero, far, fresh := int64(0), int64(42), 0.1
 	b, err := json.Marshal(managerapi.Report{Replica: "demo-0", Server: "running", Role: ag.RolePrimary, MeasuredAgoSeconds: &fresh, Copies: []managerapi.Copy{
@@ -90,6 +91,7 @@ func TestCompletion_OfEachWord(t *testing.T) {
 		{"levels", []string{"logs", "demo", "--level", "w"}, []string{"warn"}},
 		{"what a watch waits for", []string{"status", "demo", "--until", ""}, []string{"healthy"}},
 		{"codes", []string{"explain", "MSSQL2001"}, []string{"MSSQL2001\tNo replica may be promoted without loss."}},
+		{"orders that are not answered", []string{"cancel", ""}, []string{"re-9\trestart of one"}},
 		{"a new name is not completed", []string{"create", "ag", ""}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

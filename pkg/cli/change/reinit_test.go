@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
@@ -55,7 +57,7 @@ func TestAReplicaIsFilledAnewItsVolumeBeforeItsPod(t *testing.T) {
 		"where another call was interrupted": {[]func(*api.SQLServerAvailabilityGroup){func(g *api.SQLServerAvailabilityGroup) {
 			g.Annotations = map[string]string{api.AnnotationFenced: begun}
 			obey(g)
-		}}, "reinit sales sales-2"},
+		}}, "reinit sales sales-2 --yes --confirm=sales-2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,8 +110,17 @@ func TestACopyIsNotGivenUpWhereItMayBeNeeded(t *testing.T) {
 		}), "reinit sales sales-2 --yes --confirm=sales-2", exit.Refused, "fence off sales sales-2"},
 		"it was primary once": {set(func(g *api.SQLServerAvailabilityGroup) { g.Status.Authority.Stale = []string{"sales-2"} }), "reinit sales sales-2 --yes --confirm=sales-2", exit.NotConfirmed, "--confirm=sales"},
 		"the last candidate":  {set(replica(1, refused("R12: behind"))), "reinit sales sales-2 --yes --confirm=sales-2", exit.NotConfirmed, "nobody could take over"},
-		"no such replica":     {nil, "reinit sales sales-9 --yes --confirm=sales-9", exit.NotFound, "no replica sales-9"},
-		"a trial":             {nil, "reinit sales sales-2 --dry-run=client", exit.OK, ""},
+		"begun, and asked again": {set(func(g *api.SQLServerAvailabilityGroup) {
+			g.Annotations = map[string]string{api.AnnotationFenced: `[{"replica":"sales-2","reason":"reinit of volume old"}]`}
+			obey(g)
+		}), "reinit sales sales-2 --yes", exit.NotConfirmed, "--yes --confirm=sales-2"},
+		"begun, and the others fell away": {set(func(g *api.SQLServerAvailabilityGroup) {
+			g.Annotations = map[string]string{api.AnnotationFenced: `[{"replica":"sales-2","reason":"reinit of volume old"}]`}
+			obey(g)
+			g.Status.ReplicaStatuses[1].SynchronizationState = "SYNCHRONIZING"
+		}), "reinit sales sales-2 --yes --confirm=sales-2", exit.NotConfirmed, "nobody could take over"},
+		"no such replica": {nil, "reinit sales sales-9 --yes --confirm=sales-9", exit.NotFound, "no replica sales-9"},
+		"a trial":         {nil, "reinit sales sales-2 --dry-run=client", exit.OK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,6 +139,39 @@ func TestACopyIsNotGivenUpWhereItMayBeNeeded(t *testing.T) {
 	a.Add(t, reports())
 	if got := quiet(t, a, "reinit", "reports", "reports-0", "--yes", "--confirm=reports-0"); got.code != exit.Refused || !strings.Contains(got.errOut, "no other copy") {
 		t.Errorf("an instance: %s", got)
+	}
+}
+
+func TestNothingIsDeletedWhileNobodyIsPrimary(t *testing.T) {
+	t.Parallel()
+	a := clitest.Start(t)
+	a.Add(t, sales(), claim("old"), podOnNode("p"))
+	a.React(func(_ string, u *unstructured.Unstructured) { // the primary is lost in the moment of the fence
+		if u.GetAnnotations()[api.AnnotationFenced] == "" {
+			return
+		}
+		var g api.SQLServerAvailabilityGroup
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &g); err != nil {
+			t.Error(err)
+			return
+		}
+		obey(&g)
+		g.Status.PrimaryReplica = ""
+		m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&g)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		u.Object = m
+	})
+	got := quiet(t, a, "reinit", "sales", "sales-2", "--yes", "--confirm=sales-2", "--timeout=1200ms")
+	if got.code != exit.Refused || !strings.Contains(got.errOut, "nobody is primary") || !strings.Contains(got.errOut, "nothing was deleted; sales-2 stays fenced") {
+		t.Error(got)
+	}
+	for _, w := range a.Writes() {
+		if w.Verb == "delete" {
+			t.Errorf("deleted: %v", w)
+		}
 	}
 }
 

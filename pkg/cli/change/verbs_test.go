@@ -165,9 +165,11 @@ func obey(g *api.SQLServerAvailabilityGroup) {
 	for i := range g.Status.ReplicaStatuses {
 		r := &g.Status.ReplicaStatuses[i]
 		was := r.Fenced
-		r.Fenced = false
+		r.Fenced, r.Fence = false, nil
 		for _, f := range fenced {
-			r.Fenced = r.Fenced || f.Replica == r.Name
+			if f.Replica == r.Name {
+				r.Fenced, r.Fence = true, &api.FenceStatus{By: f.By, Reason: f.Reason, Since: f.Since}
+			}
 		}
 		switch {
 		case r.Fenced:

@@ -160,6 +160,8 @@ func one(cmd *cobra.Command, f factory.Factory, flags *genericclioptions.ConfigF
 			switch words[len(args)] {
 			case "NAME":
 				return answer(cmd, prefix, func(ctx context.Context) ([]cobra.Completion, error) { return names(ctx, f, kindsOf(cmd)) })
+			case "ID":
+				return answer(cmd, prefix, func(ctx context.Context) ([]cobra.Completion, error) { return orders(ctx, f) })
 			case "REPLICA":
 				return answer(cmd, prefix, func(ctx context.Context) ([]cobra.Completion, error) {
 					return replicas(ctx, f, nameOf(words, args), legal(cmd))

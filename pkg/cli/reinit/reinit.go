@@ -47,6 +47,8 @@ type Options struct {
 	Target string
 	// holding: the fence is there and the volume is not replaced yet.
 	holding bool
+	// loss was asked for: no other copy is complete, or this one may hold more.
+	loss bool
 }
 
 // New is the command.
@@ -60,7 +62,8 @@ func New(f factory.Factory, s *iostreams.IOStreams) *cobra.Command {
 The replica is fenced first, so that it cannot become primary meanwhile. Then its volume's claim is deleted,
 then its pod; the operator makes both anew, and SQL Server seeds every database from the primary, which is
 the only source that automatic seeding has. At last the fence is taken away. The same command goes on where
-one was interrupted. The primary, and what the others still need, is refused.`,
+one was interrupted. The primary, and what the others still need, is refused, and judged again before each
+deletion. The operator must run: nothing is deleted before it shows the fence.`,
 		Example: fmt.Sprintf(`  %[1]s reinit demo demo-2 --reason "its disk lost pages"`, f.Name()),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -122,12 +125,46 @@ func (o *Options) run(ctx context.Context, r *change.Result) error {
 		if done || err != nil {
 			return err
 		}
-	} else if change.DryRun(o.DryRun) != change.DryRunNone {
-		r.Result, r.Message = change.ResultAlreadySo, "it is under way: "+fence.Text(*f)
-		fmt.Fprintf(o.Streams.ErrOut, "%s %s\n", o.Streams.Mark(iostreams.MarkOK), r.Message)
-		return nil
+	} else {
+		done, err := o.resume(ctx, r, f, w)
+		if done || err != nil {
+			return err
+		}
 	}
 	return o.follow(ctx, r)
+}
+
+// resume what another call began. While the old volume is still there it is asked again: what
+// the others hold may have changed since. done after a dry run.
+func (o *Options) resume(ctx context.Context, r *change.Result, f *api.FencedReplica, w change.Without) (done bool, err error) {
+	fmt.Fprintf(o.Streams.ErrOut, "%s it is under way: %s\n", o.Streams.Mark(iostreams.MarkOK), fence.Text(*f))
+	if change.DryRun(o.DryRun) != change.DryRunNone {
+		r.Result, r.Message = change.ResultAlreadySo, "it is under way: "+fence.Text(*f)
+		return true, nil
+	}
+	c, err := o.claim(ctx)
+	if err != nil {
+		return true, err
+	}
+	if uid, _ := claimOf(f); c == nil || string(c.UID) != uid || c.DeletionTimestamp != nil {
+		return false, nil
+	}
+	p := o.plan(w, true)
+	r.Plan = p.Lines
+	if err := o.Ask(p); err != nil {
+		return true, err
+	}
+	// The fence is written anew: that the operator shows it is the proof that it runs.
+	return false, o.Patch(ctx, "fence a replica of", func(g *api.SQLServerAvailabilityGroup) error {
+		list, err := api.ParseFenced(g.Annotations[api.AnnotationFenced])
+		if err != nil {
+			return err
+		}
+		if x := fence.Find(list, o.Target); x != nil {
+			x.Since = o.Now()
+		}
+		return fence.Write(g, list)
+	})
 }
 
 // fenced is the order that keeps the replica out, or nil.
@@ -172,8 +209,9 @@ func (o *Options) mayHoldMore() bool {
 	return false
 }
 
-// plan is what will happen.
-func (o *Options) plan(w change.Without) *change.Plan {
+// plan is what will happen. Of a group whose replica is fenced already the others are often not
+// ready to take over for want of its answer: then only their copies count.
+func (o *Options) plan(w change.Without, fenced bool) *change.Plan {
 	g := o.Group
 	p := &change.Plan{Title: fmt.Sprintf("Fill %s/%s anew: %s", g.Namespace, g.Name, o.Target), Level: change.Copy, Word: o.Target}
 	p.Add("effect", "its server is stopped, its data volume's claim is deleted, then its pod; a new volume is seeded from %s", g.Status.PrimaryReplica)
@@ -185,7 +223,7 @@ func (o *Options) plan(w change.Without) *change.Plan {
 	if text := w.Describe(); text != "" {
 		p.Add("writes", "%s", text)
 	}
-	if w.LastCandidate {
+	if w.Synchronized <= 0 || !fenced && len(w.Successors) == 0 {
 		p.Add("risk", "until it is filled nobody could take over from %s: its loss would be the loss of all", g.Status.PrimaryReplica)
 		p.Level, p.Word = change.Loss, g.Name
 	}
@@ -194,7 +232,25 @@ func (o *Options) plan(w change.Without) *change.Plan {
 		p.Level, p.Word = change.Loss, g.Name
 	}
 	p.Add("after", "log is kept on the primary until the new copy has caught up")
+	o.loss = p.Level == change.Loss
 	return p
+}
+
+// again judges right before a deletion, from the group as it is now: what was asked for was
+// asked of another moment.
+func (o *Options) again(done string) error {
+	w := change.Judge(o.Group, o.Target)
+	err := o.refuse(w)
+	switch {
+	case err != nil:
+	case w.Synchronized <= 0 && !o.loss:
+		err = exit.Errorf(exit.Refused, "", "refused: no other secondary is in step any more")
+	case o.mayHoldMore() && !o.loss:
+		err = exit.Errorf(exit.Refused, "", "refused: it may hold commits that no other has")
+	default:
+		return nil
+	}
+	return exit.With(exit.Refused, fmt.Sprintf("%s; %s stays fenced until: %s fence off %s %s", done, o.Target, o.Factory.Name(), o.Name, o.Target), err)
 }
 
 // begin asks and fences; done after a dry run.
@@ -206,7 +262,7 @@ func (o *Options) begin(ctx context.Context, r *change.Result, w change.Without)
 	if claim == nil {
 		return true, exit.Errorf(exit.Refused, fmt.Sprintf("%s events %s", o.Factory.Name(), o.Name), "refused: %s has no volume: the operator makes one anyway", o.Target)
 	}
-	p := o.plan(w)
+	p := o.plan(w, false)
 	r.Plan = p.Lines
 	dry := change.DryRun(o.DryRun)
 	entry := api.FencedReplica{Replica: o.Target, Reason: reason(string(claim.UID), o.Reason), Since: o.Now()}
@@ -260,6 +316,10 @@ func (o *Options) follow(ctx context.Context, r *change.Result) error {
 			return false, exit.Errorf(exit.Refused, fmt.Sprintf("take the fence away: %s fence off %s %s", o.Factory.Name(), o.Name, o.Target), "refused: %s became primary in that very moment; nothing was deleted", o.Target)
 		}
 		o.holding = true
+		if s == nil || s.Fence == nil || s.Fence.Reason != f.Reason || !s.Fence.Since.Equal(f.Since) {
+			t.Step("waiting until the operator has seen the fence: without it nothing is deleted")
+			return false, nil
+		}
 		fresh, err := o.replace(ctx, t, uid, s)
 		if err != nil || !fresh {
 			return false, err
@@ -301,10 +361,16 @@ func (o *Options) replace(ctx context.Context, t *change.Trail, old string, s *a
 		return false, nil
 	case string(c.UID) != old:
 		return true, nil
-	case s == nil || !s.Fenced || s.State != "fenced" || s.Ready:
+	case !s.Fenced || s.State != "fenced" || s.Ready:
 		t.Step("%s is stopping", o.Target)
 		return false, nil
+	case change.Operation(o.Group) != nil:
+		t.Step("waiting until the move under way has ended")
+		return false, nil
 	case c.DeletionTimestamp == nil:
+		if err := o.again("nothing was deleted"); err != nil {
+			return false, err
+		}
 		if err := o.delete(ctx, c, "persistentvolumeclaims"); err != nil {
 			return false, err
 		}
@@ -325,6 +391,9 @@ func (o *Options) deletePod(ctx context.Context, t *change.Trail) error {
 	case pod.DeletionTimestamp != nil || pod.Spec.NodeName == "":
 		t.Step("waiting until the pod has ended")
 		return nil
+	}
+	if err := o.again("the volume is there until its pod ends, which was not deleted"); err != nil {
+		return err
 	}
 	if err := o.delete(ctx, pod, "pods"); err != nil {
 		return err

@@ -1,10 +1,10 @@
-// Command verify looks into what a release has built: `verify dist`. Archives hold
-// the program and a licence, checksums hold, the krew manifest keeps krew's rules and
+// Command verify looks into what a release has built: `verify dist`. Archives and deb
+// packages hold the program, a licence, manual and completions, the image is there for both
+// architectures, checksums hold, the krew manifest keeps krew's rules and
 // leads to these archives. It prints the sizes.
 package main
 
 import (
-	"archive/tar"
 	"archive/zip"
 	"bufio"
 	"compress/gzip"
@@ -39,7 +39,7 @@ func run(dist string, out io.Writer) error {
 		return err
 	}
 	var problems []error
-	archives := 0
+	archives, debs, rpms := 0, 0, 0
 	for _, name := range slices.Sorted(keys(sums)) {
 		info, err := os.Stat(filepath.Join(dist, name))
 		if err != nil {
@@ -50,6 +50,13 @@ func run(dist string, out io.Writer) error {
 		if got, err := digest(filepath.Join(dist, name)); err != nil || got != sums[name] {
 			problems = append(problems, fmt.Errorf("%s: the checksum does not hold (%w)", name, err))
 		}
+		switch {
+		case strings.HasSuffix(name, ".deb"):
+			debs++
+			problems = append(problems, packaged(filepath.Join(dist, name)))
+		case strings.HasSuffix(name, ".rpm"):
+			rpms++
+		}
 		if strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".zip") {
 			archives++
 			problems = append(problems, contents(filepath.Join(dist, name)))
@@ -58,6 +65,10 @@ func run(dist string, out io.Writer) error {
 	if archives != 6 {
 		problems = append(problems, fmt.Errorf("%d archives, 6 are wanted", archives))
 	}
+	if debs != 2 || rpms != 2 {
+		problems = append(problems, fmt.Errorf("%d deb and %d rpm packages, 2 of each are wanted", debs, rpms))
+	}
+	problems = append(problems, image(filepath.Join(dist, "kubectl-mssql_image.oci.tar")))
 	boms, err := filepath.Glob(filepath.Join(dist, "*.cdx.json"))
 	if err != nil || len(boms) != 6 {
 		problems = append(problems, fmt.Errorf("%d bills of materials, 6 are wanted", len(boms)))
@@ -123,8 +134,8 @@ func contents(name string) error {
 }
 
 func list(name string) ([]string, error) {
-	var files []string
 	if strings.HasSuffix(name, ".zip") {
+		var files []string
 		z, err := zip.OpenReader(name)
 		if err != nil {
 			return nil, err
@@ -144,16 +155,7 @@ func list(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for r := tar.NewReader(z); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return files, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, path.Clean(h.Name))
-	}
+	return tarred(z)
 }
 
 // plugin checks the manifest for krew, and that its archives are the ones built.
