@@ -268,6 +268,9 @@ func (k *checker) stuck() string {
 			b.Reason == ag.ReasonAttemptsUsedUp && strings.Contains(b.Message, "was forced to primary")) {
 			return "" // after FORCE only a person can tell which copies are still needed
 		}
+		if b.Reason == ag.ReasonTwoPrimaries && c.faults.handed {
+			return "" // a person's FAILOVER, of which the numbers do not prove what it has left behind
+		}
 		for _, n := range c.nodes {
 			if (n.gone || n.volumes > 0) && (b.Replica == n.name || strings.Contains(b.Message, n.name)) {
 				return ""

@@ -27,6 +27,7 @@ type injector struct {
 	undo   []func() // of faults in force, for the end of all faults
 	saved  *coordinationv1.Lease
 	laptop *proc
+	handed bool // a person has sent FAILOVER
 	// snapshots of the volumes, by replica, where the schedule has a use for them.
 	snapshots map[string]snapshot
 }
@@ -250,6 +251,7 @@ func (i *injector) strike(f fault) {
 	case "hand-failover":
 		// A person's promotion is under no rule of ours: one that is slow may end beside the product's own.
 		if i.untroubled(n) && c.timings.PromotionMax < 3*time.Second && !c.omit.Has(noWait) {
+			i.handed = true
 			i.sql(n, "EXEC sp_set_session_context @key = N'external_cluster', @value = N'yes'; ALTER AVAILABILITY GROUP [ag1] FAILOVER")
 		}
 	case "hand-k":
