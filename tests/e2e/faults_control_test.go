@@ -17,6 +17,7 @@ func controlFaults() []faultCase {
 			node := s.node[s.primary]
 			s.partition(t, node, cluster.Cut{From: cluster.PeerAPI})
 			s.noFailedWrite(t, time.Minute)
+			s.newcomer(t) // the node is NotReady by now, and so is the primary's pod
 			s.mend(t, node)
 			return s.untouched(t)
 		}},

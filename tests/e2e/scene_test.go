@@ -237,6 +237,25 @@ func (s *scene) mendAll(t *testing.T) {
 	}
 }
 
+// newcomer is a client that comes in the middle of the fault, on a node that has none: it
+// must find the primary, too.
+func (s *scene) newcomer(t *testing.T) {
+	t.Helper()
+	for replica, node := range s.node {
+		if replica == s.primary || node == s.node[s.primary] {
+			continue
+		}
+		w := s.e.startWriter(t, s.group, strings.TrimPrefix(s.client.name, "writer-")+"-late", node)
+		r, err := w.report(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s on %s: %d rows from its first connection on", w.name, node, r.Count)
+		return
+	}
+	t.Fatal("all replicas are on the primary's node")
+}
+
 // noFailedWrite watches for a while that every client's every write succeeds.
 func (s *scene) noFailedWrite(t *testing.T, d time.Duration) {
 	t.Helper()

@@ -48,11 +48,16 @@ func (s Server) HeadlessService() *corev1.Service {
 	return svc
 }
 
-// Listener is the read-write Service: it follows the label role=primary.
+// Listener is the read-write Service: it follows the label role=primary, and nothing else.
+// A node that does not reach the API server makes its pods unready after a while, and the
+// primary that writes on there must not lose its clients by it
+// (docs/adr/0021-the-label-alone.md).
 func (s Server) Listener() *corev1.Service {
 	selector := s.Selector()
 	selector[v1alpha1.LabelRole] = v1alpha1.RolePrimary
-	return s.clientService(s.Group.ListenerName(), s.Group.Spec.Listener, selector)
+	svc := s.clientService(s.Group.ListenerName(), s.Group.Spec.Listener, selector)
+	svc.Spec.PublishNotReadyAddresses = true
+	return svc
 }
 
 // ReadOnlyListener serves the readable secondaries; a client stays on one of them.
@@ -68,9 +73,12 @@ func (s Server) ReadOnlyListener() *corev1.Service {
 	return svc
 }
 
-// ClientService is where clients of a standalone instance connect.
+// ClientService is where clients of a standalone instance connect. There is no other server
+// to which readiness could lead them.
 func (s Server) ClientService() *corev1.Service {
-	return s.clientService(s.Instance.ServiceName(), s.Instance.Spec.Service, s.Selector())
+	svc := s.clientService(s.Instance.ServiceName(), s.Instance.Spec.Service, s.Selector())
+	svc.Spec.PublishNotReadyAddresses = true
+	return svc
 }
 
 func (s Server) clientService(name string, spec v1alpha1.ServiceSpec, selector map[string]string) *corev1.Service {

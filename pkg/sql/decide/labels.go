@@ -32,8 +32,7 @@ func (v *view) publishable() string {
 	if op := v.auth.Operation; op != nil && (op.Phase == ag.PhaseDemoting || op.Phase == ag.PhaseFencing || op.Phase == ag.PhaseAborting) {
 		return ""
 	}
-	// One that carries it keeps it while a database is in trouble: readiness, not the
-	// label, takes it out of the Service.
+	// One that carries it keeps it while a database is in trouble: clients of the others need it.
 	if !online(p) && p.Pod.RoleLabel != ag.RolePrimary && !v.knobs.without("online first") {
 		return ""
 	}
