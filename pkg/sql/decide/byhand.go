@@ -298,6 +298,18 @@ func (v *view) byHand(name string) (ag.ByHand, bool) {
 	return ag.ByHand{}, false
 }
 
+// openByHand: a person's choice may still be ahead of the primary, whose number must then
+// stay what it is, as the proofs compare it. One that has none of a later promotion any
+// more, as it was rejoined for instance, does not mind.
+func (v *view) openByHand() bool {
+	for _, e := range v.auth.ByHand {
+		if x := v.snap.Find(e.Replica); !notPrimary(x) || v.beyond(x) {
+			return true
+		}
+	}
+	return false
+}
+
 // stillByHand are those that have not been seen SYNCHRONIZED under this primary since.
 func (v *view) stillByHand(p *ag.Replica) (entries []ag.ByHand, names []string) {
 	for _, e := range v.auth.ByHand {

@@ -24,7 +24,8 @@ func (v *view) mayRejoin(r, p *ag.Replica) refusal {
 // wroteNothing: r, whose configuration is later than that of the primary p, has acknowledged
 // nothing in it. Its commits would have waited for as many secondaries as that configuration
 // asks for, and fewer can have followed it: the others hold an earlier one, of an earlier
-// promotion, or of no later number than r had itself before (FG 5.1).
+// promotion, or of no later number than r had itself before (FG 5.1). p is none of them: had
+// it followed r, its own promotion would be a later one than r's.
 func (v *view) wroteNothing(r, p *ag.Replica) bool {
 	before := v.recordedSequence(r.Name)
 	if before > p.Local.Sequence {
@@ -33,6 +34,9 @@ func (v *view) wroteNothing(r, p *ag.Replica) bool {
 	followers := 0
 	for _, name := range v.auth.Rule.Names() {
 		z := v.snap.Find(name)
+		if name == p.Name && p.Local.Sequence>>32 > 0 && p.Local.Sequence < r.Local.Sequence && v.answersOwnVolume(z).none() {
+			continue
+		}
 		if name != r.Name && (!v.answersOwnVolume(z).none() || z.Local.Sequence>>32 >= r.Local.Sequence>>32 && z.Local.Sequence > before) {
 			followers++
 		}

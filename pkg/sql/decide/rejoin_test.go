@@ -47,3 +47,72 @@ func TestACopyThatMayHoldMoreIsNotGivenUp(t *testing.T) {
 		})
 	}
 }
+
+// A configuration ahead of the primary's, which no promotion of the record explains, is given up
+// only where fewer than its k can have followed it. The primary cannot: its own promotion
+// would be a later one.
+func TestAConfigurationAheadIsGivenUpWhenNothingWasAcknowledgedInIt(t *testing.T) {
+	t.Parallel()
+	number := func(promotion, change int64) int64 { return promotion<<32 | change }
+	for name, tt := range map[string]struct {
+		k                     int32
+		ahead, other, primary int64
+		want                  bool
+	}{
+		"two would have had to follow, and one may have":             {2, number(4, 2), number(4, 1), number(4, 0), true},
+		"one would have had to follow, and one may have":             {1, number(4, 2), number(4, 1), number(4, 0), false},
+		"one would have had to follow, and the other is of before":   {1, number(4, 2), number(3, 9), number(4, 0), true},
+		"nobody had to follow":                                       {0, number(4, 2), number(3, 9), number(4, 0), false},
+		"numbers that do not tell promotions apart: all may have":    {2, 23, 22, 22, false},
+		"the primary is of an earlier promotion, the other followed": {2, number(5, 2), number(5, 1), number(4, 7), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(3)
+			w.runQuietly(5 * time.Second)
+			in, ok := w.input()
+			if !ok {
+				t.Fatal("the controller cannot read the Lease")
+			}
+			in.Authority.Sequences = nil
+			v := newView(in, knobs{})
+			r, other, p := v.snap.Find("mssql-0"), v.snap.Find("mssql-1"), v.snap.Find("mssql-2")
+			r.Local.Sequence, other.Local.Sequence, p.Local.Sequence = tt.ahead, tt.other, tt.primary
+			r.Local.RequiredToCommit = tt.k
+			if got := v.wroteNothing(r, p); got != tt.want {
+				t.Errorf("nothing was acknowledged: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// A person's choice keeps the primary from being promoted onto itself as long as it may be ahead.
+func TestAPersonsChoiceIsOpenAsLongAsItMayBeAhead(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(x *ag.Replica)
+		want   bool
+	}{
+		"it has the primary's configuration":  {func(x *ag.Replica) { x.Local.Role = ag.RoleResolving }, false},
+		"it does not answer":                  {func(x *ag.Replica) { x.Local = ag.Local{Reach: ag.ReachTimeout} }, true},
+		"it says PRIMARY":                     {func(x *ag.Replica) { x.Local.Role = ag.RolePrimary }, true},
+		"its configuration is later":          {func(x *ag.Replica) { x.Local.Role, x.Local.Sequence = ag.RoleResolving, x.Local.Sequence+1 }, true},
+		"its configuration is an earlier one": {func(x *ag.Replica) { x.Local.Role, x.Local.Sequence = ag.RoleResolving, x.Local.Sequence-1 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(3)
+			w.runQuietly(5 * time.Second)
+			in, ok := w.input()
+			if !ok {
+				t.Fatal("the controller cannot read the Lease")
+			}
+			in.Authority.ByHand = []ag.ByHand{{Replica: "mssql-1"}}
+			v := newView(in, knobs{})
+			tt.change(v.snap.Find("mssql-1"))
+			if got := v.openByHand(); got != tt.want {
+				t.Errorf("open: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}

@@ -29,7 +29,7 @@ const (
 // and not believe in its own any more. Where it would not help, the way out is named.
 func ruleRenew(v *view, d *draft) bool {
 	p := v.primary()
-	if p == nil || v.auth.Operation != nil || !v.pol.External || len(v.auth.Unfenced) > 0 || len(v.auth.ByHand) > 0 {
+	if p == nil || v.auth.Operation != nil || !v.pol.External || len(v.auth.Unfenced) > 0 || v.openByHand() {
 		return false
 	}
 	hope := v.unfollowed(p)
