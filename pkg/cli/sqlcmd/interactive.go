@@ -35,13 +35,13 @@ Up, Ctrl-R                                     earlier lines
 // interact reads lines with editing and history until exit or the end of input.
 func (o *Options) interact(ctx context.Context, conn mssql.Streamer, pod string) error {
 	edit := liner.NewLiner()
-	defer edit.Close()
+	defer func() { _ = edit.Close() }()
 	edit.SetCtrlCAborts(true)
 	edit.SetMultiLineMode(true)
 	history := o.historyFile()
 	if f, err := os.Open(history); err == nil {
 		_, _ = edit.ReadHistory(f) // a history that cannot be read is an empty one
-		f.Close()
+		_ = f.Close()
 	}
 	fmt.Fprintf(o.Streams.ErrOut, "Connected to %s. End a statement with ; or GO; :help tells more.\n", pod)
 	err := o.loop(ctx, edit, conn, pod)

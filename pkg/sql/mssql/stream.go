@@ -55,9 +55,11 @@ type Streamer interface {
 func (s *session) Stream(ctx context.Context, batch string, into Sink) error {
 	over := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), streamHangUp)
+		defer cancel()
 		select {
 		case <-over:
-		case <-time.After(streamHangUp):
+		case <-patience.Done():
 			s.link.cut()
 		}
 	})
