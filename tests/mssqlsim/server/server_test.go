@@ -333,8 +333,9 @@ func TestCluster_AMessageWithNowaitIsSentWhileItsBatchRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _, _ = rows.Close(), rows.Err() }() // cut short
-			for {                                              // ends with the deadline of the test when the message is kept back
+			defer func() { _, _ = rows.Close(), rows.Err() }()
+			// It ends with the deadline of the test when the message is kept back.
+			for {
 				m := fmt.Sprint(messages.Message(ctx))
 				if ctx.Err() != nil {
 					t.Fatal("the message does not come while the batch runs")
