@@ -38,7 +38,7 @@ func seedsOf(text string) ([]uint64, error) {
 }
 
 // The seeds of an ordinary test run, and those that once were dead ends.
-const usualSeeds = "1..510,675,705,800,1040,1213,1225,1229,1367,6398"
+const usualSeeds = "1..510,675,705,800,1040,1213,1225,1229,1367,6398,7403"
 
 // garbage is how much is left to lie for each schedule that runs.
 const garbage = 128 << 20

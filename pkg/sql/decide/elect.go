@@ -33,8 +33,8 @@ type refused struct {
 type question struct {
 	// without are replicas that are not asked at all: a primary assumed lost.
 	without []string
-	// avoid is not chosen while there is another.
-	avoid string
+	// avoid is not chosen while there is another, keep is chosen among equals.
+	avoid, keep string
 	// planned: by a person's word, failoverMode Manual is no hindrance.
 	planned bool
 	// live: there is a healthy primary; positions in the log move, and are not compared.
@@ -203,6 +203,8 @@ func (v *view) best(q question, candidates []*ag.Replica, last *ag.Replica) stri
 	choice := ""
 	for _, r := range pool {
 		switch {
+		case r.Name == q.keep:
+			return r.Name
 		case r.Name == q.avoid:
 		case choice == "", r.Name == v.pol.Preferred:
 			choice = r.Name

@@ -107,3 +107,43 @@ func TestOnlyWhoWasPromotedUnderTheRecordIsItsLastPrimary(t *testing.T) {
 		})
 	}
 }
+
+// Among equals the nominee that was found PRIMARY under a record made anew is kept, whatever the
+// order and the preference are; it is not when another one is better.
+func TestAnEarlyNomineeIsKeptAmongEquals(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		last  string
+		maybe []string
+		other int64
+		want  string
+	}{
+		"found PRIMARY under a record for nobody":           {maybe: []string{"mssql-1"}, want: "mssql-1"},
+		"another one has a higher number":                   {maybe: []string{"mssql-1"}, other: 1, want: "mssql-2"},
+		"it was merely nominated":                           {want: "mssql-0"},
+		"the record knows who was primary: the usual order": {last: "mssql-1", maybe: []string{"mssql-1"}, want: "mssql-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(3)
+			w.runQuietly(5 * time.Second)
+			in, ok := w.input()
+			if !ok {
+				t.Fatal("the controller cannot read the Lease")
+			}
+			in.Authority.LastPrimary, in.Authority.MaybePrimary = tt.last, tt.maybe
+			in.Authority.Holder = ag.Run{Replica: "mssql-1", PodUID: "p", Nonce: "n"}
+			v := newView(in, knobs{})
+			for i := range v.snap.Replicas {
+				r := &v.snap.Replicas[i]
+				r.Local.Role = ag.RoleResolving
+				if r.Name == "mssql-2" {
+					r.Local.Sequence += tt.other
+				}
+			}
+			if got := v.elect(question{keep: v.earlyNominee()}).winner; got != tt.want {
+				t.Errorf("%q wins, want %q", got, tt.want)
+			}
+		})
+	}
+}

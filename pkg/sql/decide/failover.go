@@ -43,7 +43,7 @@ func (v *view) fencing(d *draft, op *ag.Operation) bool {
 		}
 	}
 	fences := v.fences()
-	b := v.elect(question{planned: op.RequestID != "", avoid: v.failed(op)})
+	b := v.elect(question{planned: op.RequestID != "", avoid: v.failed(op), keep: v.earlyNominee()})
 	if v.knobs.without("R10") && v.snap.Find(op.Target) != nil && !runOf(v.snap.Find(op.Target)).Zero() {
 		b.winner = op.Target
 	}
@@ -92,6 +92,16 @@ func (v *view) early() *ag.Replica {
 		}
 	}
 	return nil
+}
+
+// earlyNominee is the nominee under a record that was made anew for nobody, when it was found
+// PRIMARY already. Another one that is no better is not taken in its place: it would
+// become stale, and under such a record all must answer.
+func (v *view) earlyNominee() string {
+	if n := v.auth.Holder.Replica; v.auth.LastPrimary == "" && contains(v.auth.MaybePrimary, n) {
+		return n
+	}
+	return ""
 }
 
 // unknownHolder: an earlier holder is not known, as its Lease was lost.
