@@ -41,7 +41,7 @@ func nodeFaults() []faultCase {
 			s.refuses(t, s.primary, "R1")
 			s.mend(t, node)
 			s.local.waitCount(t, 20, 3*time.Minute)
-			s.oneAfterTheOther(t)
+			s.oneAfterTheOther(t, true)
 			return s.moved
 		}},
 		{name: "the primary's node hears, and is not heard", topology: three, local: true, told: silenced(), fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
@@ -78,7 +78,7 @@ func nodeFaults() []faultCase {
 			s.client.waitCount(t, 20, 2*time.Minute)
 			s.mend(t, node)
 			s.local.waitCount(t, 20, 3*time.Minute)
-			s.oneAfterTheOther(t)
+			s.oneAfterTheOther(t, false)
 			return s.moved
 		}},
 		{name: "both secondaries' nodes lose their power and boot again", topology: three, beside: true, told: []string{"degraded", "r13: it does not answer"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
@@ -109,6 +109,6 @@ func (s *scene) oneWay(t *testing.T, d cluster.Direction) func(*api.SQLServerAva
 	s.client.waitCount(t, 20, 2*time.Minute)
 	s.mend(t, node)
 	s.local.waitCount(t, 20, 3*time.Minute)
-	s.oneAfterTheOther(t)
+	s.oneAfterTheOther(t, true)
 	return s.moved
 }

@@ -49,7 +49,7 @@ func processFaults() []faultCase {
 				return s.granted(t) && s.e.podUID(t, s.primary) != uid
 			}
 		}},
-		{name: "all pods are deleted at once", topology: three, told: []string{"failing over"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
+		{name: "all pods are deleted at once", topology: three, told: []string{"degraded"}, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
 			old := map[string]string{}
 			for replica := range s.node {
 				old[replica] = s.e.deletePod(t, replica, nil)
