@@ -72,6 +72,15 @@ func changeCases() []changeCase {
 			c.fence(t, c.secondaries[1])
 			c.unfence(t, c.secondaries[1])
 		}},
+		{name: "a secondary is fenced and the operator is killed in the middle", quiet: true, change: func(t *testing.T, c *changeScene) {
+			done := c.background("fence", "on", c.group, c.secondaries[1], "-n", namespace)
+			c.e.waitGroup(t, c.group, "ordered", time.Minute, func(g *api.SQLServerAvailabilityGroup) bool {
+				return g.Annotations[api.AnnotationFenced] != ""
+			})
+			c.killController(t)
+			done(t).must(t, 0)
+			c.unfence(t, c.secondaries[1])
+		}},
 		{name: "the primary is fenced: it moves first", moves: true, change: func(t *testing.T, c *changeScene) {
 			r := c.e.plugin(t, time.Minute, "fence", "on", c.group, c.primary, "-n", namespace)
 			r.must(t, 5)
