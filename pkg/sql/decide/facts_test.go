@@ -125,12 +125,7 @@ func TestAnEarlyNomineeIsKeptAmongEquals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(3)
-			w.runQuietly(5 * time.Second)
-			in, ok := w.input()
-			if !ok {
-				t.Fatal("the controller cannot read the Lease")
-			}
+			in := settledInput(t)
 			in.Authority.LastPrimary, in.Authority.MaybePrimary = tt.last, tt.maybe
 			in.Authority.Holder = ag.Run{Replica: "mssql-1", PodUID: "p", Nonce: "n"}
 			v := newView(in, knobs{})

@@ -68,12 +68,7 @@ func TestAConfigurationAheadIsGivenUpWhenNothingWasAcknowledgedInIt(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(3)
-			w.runQuietly(5 * time.Second)
-			in, ok := w.input()
-			if !ok {
-				t.Fatal("the controller cannot read the Lease")
-			}
+			in := settledInput(t)
 			in.Authority.Sequences = nil
 			v := newView(in, knobs{})
 			r, other, p := v.snap.Find("mssql-0"), v.snap.Find("mssql-1"), v.snap.Find("mssql-2")
@@ -101,12 +96,7 @@ func TestAPersonsChoiceIsOpenAsLongAsItMayBeAhead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(3)
-			w.runQuietly(5 * time.Second)
-			in, ok := w.input()
-			if !ok {
-				t.Fatal("the controller cannot read the Lease")
-			}
+			in := settledInput(t)
 			in.Authority.ByHand = []ag.ByHand{{Replica: "mssql-1"}}
 			v := newView(in, knobs{})
 			tt.change(v.snap.Find("mssql-1"))
@@ -115,4 +105,16 @@ func TestAPersonsChoiceIsOpenAsLongAsItMayBeAhead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// settledInput is what a controller sees of three replicas five seconds after all is well.
+func settledInput(t *testing.T) Input {
+	t.Helper()
+	w := newWorld(3)
+	w.runQuietly(5 * time.Second)
+	in, ok := w.input()
+	if !ok {
+		t.Fatal("the controller cannot read the Lease")
+	}
+	return in
 }
