@@ -50,7 +50,7 @@ func (p plan) kubeletConfig(name string, index int) (string, error) {
 		"failSwapOn":               false,
 		// All nodes share one machine: nothing is reserved on any.
 		"enforceNodeAllocatable":      []string{},
-		"evictionHard":                map[string]string{"memory.available": "50Mi", "nodefs.available": "1%"},
+		"evictionHard":                map[string]string{"memory.available": "50Mi", "nodefs.available": nodeEviction},
 		"imageGCHighThresholdPercent": 100,
 		"imageGCLowThresholdPercent":  99,
 		"clusterDomain":               "cluster.local",

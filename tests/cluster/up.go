@@ -36,6 +36,13 @@ func (l *Local) Up(ctx context.Context, nodes int) error {
 	if err := l.Build(ctx); err != nil {
 		return err
 	}
+	free, err := freeDisk(l.options.Root)
+	if err != nil {
+		return err
+	}
+	if err := enoughDisk(l.options.Root, free); err != nil {
+		return err
+	}
 	s, err := l.openOrCreate(ctx)
 	if err != nil {
 		return err
