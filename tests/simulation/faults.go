@@ -272,6 +272,10 @@ func (i *injector) strike(f fault) {
 		n.blank()
 	case "delete-pod":
 		n.deletePod()
+	case "swap-volumes":
+		if o := i.find(f.other); n != nil && o != nil && o != n && !n.swapped && !o.swapped {
+			i.during(f.length, func() { n.swapVolumes(o) }, func() { n.swapVolumes(o) })
+		}
 	case "restore-volume":
 		n.restoreVolume(i.snapshots[n.name])
 	case "hand-force":
@@ -448,9 +452,7 @@ func (n *node) blank() {
 	n.c.check.discarded(n, nil)
 	n.disk = engine.NewDisk()
 	n.config.Seed = mix(n.config.Seed) // another server: other keys
-	n.memoryMu.Lock()
-	n.memory = nil
-	n.memoryMu.Unlock()
+	n.recall(nil)
 	n.volumes++
 	n.pvc = fmt.Sprintf("pvc-%s-%d", n.name, n.volumes)
 	a := n.c.api

@@ -89,10 +89,15 @@ func (n *node) remembered() []byte {
 
 // remember is called with locks of the product held: it must not take mu.
 func (n *node) remember(b []byte) error {
+	n.recall(b)
+	return nil
+}
+
+// recall replaces what is remembered on the volume.
+func (n *node) recall(b []byte) {
 	n.memoryMu.Lock()
 	defer n.memoryMu.Unlock()
 	n.memory = b
-	return nil
 }
 
 // peers asks other managers.

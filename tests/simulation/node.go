@@ -43,7 +43,8 @@ type node struct {
 	crashes    int  // in a row, for the kubelet's back-off
 
 	volumes int
-	pods    int // that came after the first
+	swapped bool // the volume is another replica's
+	pods    int  // that came after the first
 	// terminating: the pod is deleted, and ends with its container.
 	terminating bool
 	// forced: a person has sent FORCE; outlaw: it has become PRIMARY by that, and nobody has confirmed it.

@@ -95,12 +95,37 @@ func newPlan(seed uint64) plan {
 	if seed > plainSeeds {
 		p.faults = append(p.faults, drawOthers(rand.New(rand.NewPCG(seed, 0x07e5)), p)...) //nolint:gosec // a schedule, no secret
 	}
+	if seed > seedsBeforeSwaps {
+		p.faults = append(p.faults, drawSwaps(rand.New(rand.NewPCG(seed, 0x5a9)), p)...) //nolint:gosec // a schedule, no secret
+	}
 	return p
 }
 
 // plainSeeds is the last seed without the faults of drawOthers, which came later: what a seed
 // has once shown it shows for good.
 const plainSeeds = 10_000
+
+// seedsBeforeSwaps is the last seed in which every volume stays with its replica.
+const seedsBeforeSwaps = 12_000
+
+// drawSwaps exchanges the volumes of two replicas for a while, once or twice.
+func drawSwaps(r *rand.Rand, p plan) []fault {
+	n := len(p.topology.modes)
+	if n < 2 {
+		return nil
+	}
+	var faults []fault
+	for range 1 + r.IntN(2) {
+		a := r.IntN(n)
+		b := (a + 1 + r.IntN(n-1)) % n
+		faults = append(faults, fault{
+			at: quiet + time.Duration(r.Int64N(int64(p.heal-quiet))), what: "swap-volumes",
+			who: fmt.Sprintf("node:%d", a), other: fmt.Sprintf("node:%d", b),
+			length: 10*time.Second + time.Duration(r.Int64N(int64(150*time.Second))),
+		})
+	}
+	return faults
+}
 
 // drawOthers adds what is done to pods, volumes and the custom resource.
 func drawOthers(r *rand.Rand, p plan) []fault {

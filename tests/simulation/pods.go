@@ -110,10 +110,20 @@ func (n *node) restoreVolume(s snapshot) {
 	n.kill("its volume is restored", 137)
 	n.c.check.discarded(n, holds(s.disk))
 	n.disk = s.disk.Clone()
-	n.memoryMu.Lock()
-	n.memory = s.memory
-	n.memoryMu.Unlock()
+	n.recall(s.memory)
 	n.volumes++
+}
+
+// swapVolumes gives each of two pods the other's volume under its own claim, as a person does who
+// restores volumes by hand and mixes them up; done once more, it is put right. mu is held.
+func (n *node) swapVolumes(o *node) {
+	n.swapped, o.swapped = !n.swapped, !o.swapped
+	n.kill("its volume is swapped", 137)
+	o.kill("its volume is swapped", 137)
+	n.disk, o.disk = o.disk, n.disk
+	mine := n.remembered()
+	n.recall(o.remembered())
+	o.recall(mine)
 }
 
 // snapshot is what a volume held at an earlier time.

@@ -36,3 +36,33 @@ func TestAPrimaryWhosePodIsDeletedHandsOver(t *testing.T) {
 		})
 	}
 }
+
+// Volumes that came to the wrong pods: each server calls itself by its old name, and none of the two
+// is promoted under the other's, also where the primary that is left ends.
+func TestServersOnSwappedVolumesAreNotPromoted(t *testing.T) {
+	t.Parallel()
+	o := passwords(t)
+	for _, topology := range topologies() {
+		n := len(topology.modes)
+		if n < 2 {
+			continue
+		}
+		for _, who := range []string{"primary", "secondary:1"} {
+			t.Run(topology.name+", "+who, func(t *testing.T) {
+				t.Parallel()
+				p := plan{
+					seed: 11, topology: topology, timings: engine.DefaultTimings(), hold: 300, threshold: 30,
+					heal: 300 * time.Second, end: 320 * time.Second, limit: 600 * time.Second,
+					faults: []fault{
+						{at: 87 * time.Second, what: "swap-volumes", who: who, other: "secondary:0", length: 150 * time.Second},
+						{at: 140 * time.Second, what: "kill", who: "primary"},
+					},
+				}
+				r := simulate(t, p, o, testing.Verbose())
+				if r.failed() {
+					t.Errorf("%s", r.text())
+				}
+			})
+		}
+	}
+}
