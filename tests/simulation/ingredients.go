@@ -126,6 +126,17 @@ func outOfSight(p *plan, r *rand.Rand) {
 	orphan(p, r, at, span(r, 40*time.Second, 100*time.Second))
 }
 
+// goesOn stops the primary's machine with its clocks where secondaries become RESOLVING by
+// themselves, and lets it go on, out of the control plane's sight, while another one is being promoted.
+func goesOn(p *plan, r *rand.Rand) {
+	p.readings.SecondaryResolvesOnPrimaryLoss = true
+	p.timings.PromotionMin = span(r, 5*time.Second, 9*time.Second)
+	p.timings.PromotionMax = p.timings.PromotionMin + span(r, time.Second, 4*time.Second)
+	at := quiet + span(r, 0, 20*time.Second)
+	p.hit(fault{at: at, what: "stand", who: "primary", length: span(r, 18*time.Second, 32*time.Second)},
+		fault{at: at, what: "cut-control", who: "primary", length: span(r, 80*time.Second, 120*time.Second)})
+}
+
 // byPolls is outOfSight on a server that looks at its write lease seldom.
 func byPolls(p *plan, r *rand.Rand) {
 	p.readings.LeaseByTimer, p.readings.LeasePoll = true, span(r, 25*time.Second, 60*time.Second)

@@ -62,6 +62,7 @@ func removals() []removal {
 		{rule: "R9", what: "the full wait", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{noWait}, locks: []string{noPromise}, shape: among(outOfSight, threeSync, fourSync, fiveSync)},
 		{rule: "R10", what: "the election is run again after the fence", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"R10"}, locks: []string{noPromise}, shape: among(dropsNominee, threeSync, fourSync, fiveSync)},
 		{rule: "R11", what: "followers stop following first", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{noPromise}, locks: []string{noWait}, shape: among(outOfSight, threeSync, fourSync, fiveSync)},
+		{rule: "R11, answers", what: "RESOLVING alone is no promise", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"R11 answer"}, locks: []string{noWait}, shape: among(goesOn, fourSync, fiveSync)},
 		{rule: "R12, highest number", what: "the highest sequence number wins", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"max"}, locks: []string{noWait}, shape: among(longerTail, fiveSync)},
 		{rule: "R12, stale", what: "an orphaned promotion does not count", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"stale"}, locks: []string{noWait}, shape: among(orphanReturns, fiveSync)},
 		{rule: "R13", what: "enough answers", elsewhere: "pkg/sql/decide TestRuleRemoval", omit: []string{"R13"}, locks: []string{noWait}, shape: among(relaxes, twoSync)},

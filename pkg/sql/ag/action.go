@@ -72,7 +72,7 @@ type RestartEndpoints struct {
 	Guard    Guard
 }
 
-// StopEndpoints stops the mirroring endpoint: the promise of R11.
+// StopEndpoints stops the mirroring endpoint.
 type StopEndpoints struct {
 	Replicas []string
 }
@@ -114,8 +114,9 @@ type SetRoleLabel struct {
 }
 
 // Promise makes replicas stop following whatever primary they have, in one step: the
-// promise of R11. It is carried out as OFFLINE on each of them (ADR 0012) and has
-// succeeded when every one of them answered; the next snapshot confirms it.
+// promise of R11. It is carried out as OFFLINE on each of them (ADR 0012, 0023), and on one
+// that is RESOLVING already as well (FG 4.1). It has succeeded when every one of them
+// answered; where some did, the Swap behind it records those, and the next snapshot confirms.
 type Promise struct {
 	Replicas []string
 	Guard    Guard

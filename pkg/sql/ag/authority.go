@@ -145,6 +145,8 @@ type Operation struct {
 	Steps     []Step    `json:"steps,omitempty"`
 	// Aborted: the move did not reach its target; what is promoted now is the way back.
 	Aborted string `json:"aborted,omitempty"`
+	// Promises that were given in this fencing (R11).
+	Promises Promises `json:"promises,omitzero"`
 }
 
 // Step is one line of an operation's timeline.
@@ -212,6 +214,7 @@ func (a Authority) Clone() Authority {
 	if a.Operation != nil {
 		op := *a.Operation
 		op.Steps = append([]Step(nil), a.Operation.Steps...)
+		op.Promises.Replicas = append([]string(nil), a.Operation.Promises.Replicas...)
 		c.Operation = &op
 	}
 	c.Rule.Set = append([]Member(nil), a.Rule.Set...)

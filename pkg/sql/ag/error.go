@@ -38,6 +38,8 @@ type Error struct {
 	State   uint8     `json:"state,omitempty"`
 	All     []int32   `json:"all,omitempty"`
 	Message string    `json:"message"`
+	// Failed names the replicas that did not answer, where an action went to several at once.
+	Failed []string `json:"failed,omitempty"`
 }
 
 // Error implements error.

@@ -224,13 +224,17 @@ func (e *Engine) stepSetup(ctx context.Context, r *Report) error {
 	return conflict(r, e.saveLast(ctx, r, e.setup.Record(r.Memory, *plan.Step, result, err, r.Now)))
 }
 
-// run carries out the actions in order and stops at the first error.
+// run carries out the actions in order and stops at the first error; promises that were
+// given are recorded although others were not.
 func (e *Engine) run(ctx context.Context, r *Report, actions []ag.Action) {
 	pass := Pass{Key: r.Key, Policy: r.Policy, Snapshot: r.Snapshot, Authority: r.Authority}
+	var asked, answered []string
 	for _, action := range actions {
 		started := e.clock.Now()
 		var failed *ag.Error
 		if swap, ok := action.(ag.Swap); ok {
+			swap = swap.Promised(asked, answered)
+			action = swap
 			next, err := e.store.Swap(ctx, r.Key, pass.Authority, swap)
 			if failed = asSwapError(err); failed == nil {
 				pass.Authority, r.Authority = next, next
@@ -242,6 +246,11 @@ func (e *Engine) run(ctx context.Context, r *Report, actions []ag.Action) {
 		o := ag.Outcome{Action: action, Err: failed, StartedAt: started, Took: e.clock.Since(started)}
 		r.Outcomes = append(r.Outcomes, o)
 		e.tell(Done{Key: r.Key, What: action.String(), Err: failed, Took: o.Took})
+		if p, ok := action.(ag.Promise); ok {
+			if asked, answered = p.Replicas, p.Answered(failed); len(answered) > 0 {
+				continue
+			}
+		}
 		if failed != nil {
 			r.Conflict = failed.Kind == ag.ErrConflict
 			return

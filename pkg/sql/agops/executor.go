@@ -29,8 +29,10 @@ type Pass struct {
 const (
 	statementTimeout = 15 * time.Second
 	joinTimeout      = 30 * time.Second
-	sealTimeout      = 3 * time.Second
-	labelTimeout     = 5 * time.Second
+	// promiseTimeout: the others that were asked are recorded only when all have answered or failed.
+	promiseTimeout = 5 * time.Second
+	sealTimeout    = 3 * time.Second
+	labelTimeout   = 5 * time.Second
 	// endpointPause between STOPPED and STARTED (FG 2.1).
 	endpointPause = 3 * time.Second
 )
@@ -52,7 +54,7 @@ func (x SQLExecutor) Execute(ctx context.Context, pass Pass, action ag.Action) *
 		return x.guarded(ctx, pass, a.Replica, a.Guard, statementTimeout, anyRole(), func(g tsql.Guard) string { return tsql.Offline(g) })
 	case ag.Promise:
 		return x.each(ctx, a.Replicas, func(ctx context.Context, replica string) *ag.Error {
-			return x.guarded(ctx, pass, replica, ag.Guard{NotAfter: a.Guard.NotAfter}, statementTimeout, notPrimary(), func(g tsql.Guard) string { return tsql.Offline(g) })
+			return x.guarded(ctx, pass, replica, ag.Guard{NotAfter: a.Guard.NotAfter}, promiseTimeout, notPrimary(), func(g tsql.Guard) string { return tsql.Offline(g) })
 		})
 	case ag.Reseat:
 		return x.guarded(ctx, pass, a.Replica, a.Guard, statementTimeout, notPrimary(), tsql.SetRoleSecondary)
@@ -203,7 +205,8 @@ func (x SQLExecutor) with(ctx context.Context, pass Pass, replica string, g ag.G
 	return mssql.AsError(do(ctx, c))
 }
 
-// each runs do for all replicas at once and returns the first error in their order.
+// each runs do for all replicas at once and returns the first error in their order, with
+// the names of all that failed.
 func (x SQLExecutor) each(ctx context.Context, replicas []string, do func(context.Context, string) *ag.Error) *ag.Error {
 	failed := make([]*ag.Error, len(replicas))
 	var wait sync.WaitGroup
@@ -211,13 +214,18 @@ func (x SQLExecutor) each(ctx context.Context, replicas []string, do func(contex
 		wait.Go(func() { failed[i] = do(ctx, replica) })
 	}
 	wait.Wait()
+	var first *ag.Error
 	for i, e := range failed {
-		if e != nil {
-			e.Message = replicas[i] + ": " + e.Message
-			return e
+		if e == nil {
+			continue
 		}
+		if first == nil {
+			e.Message = replicas[i] + ": " + e.Message
+			first = e
+		}
+		first.Failed = append(first.Failed, replicas[i])
 	}
-	return nil
+	return first
 }
 
 func (x SQLExecutor) endpoint(ctx context.Context, pass Pass, replica string, batch func(string) string) *ag.Error {

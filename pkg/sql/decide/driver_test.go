@@ -39,7 +39,11 @@ func (w *world) pass() []string {
 	w.memory, w.watch = d.Memory, d.Watch
 	var outcomes []ag.Outcome
 	var lines []string
+	var asked, answered []string
 	for _, a := range d.Actions {
+		if x, ok := a.(ag.Swap); ok {
+			a = x.Promised(asked, answered)
+		}
 		err := w.execute(a)
 		line := a.String()
 		if err != nil {
@@ -47,6 +51,11 @@ func (w *world) pass() []string {
 		}
 		lines = append(lines, line)
 		outcomes = append(outcomes, ag.Outcome{Action: a, Err: err, StartedAt: in.Now})
+		if p, ok := a.(ag.Promise); ok {
+			if asked, answered = p.Replicas, p.Answered(err); len(answered) > 0 {
+				continue
+			}
+		}
 		if err != nil {
 			break
 		}
@@ -94,13 +103,19 @@ func (w *world) execute(a ag.Action) *ag.Error {
 		}
 		w.offline(s)
 	case ag.Promise:
+		var first *ag.Error
 		for _, name := range a.Replicas {
 			s, err := reach(name)
-			if err != nil {
-				return err
+			if err == nil {
+				w.offline(s)
+				continue
 			}
-			w.offline(s)
+			if first == nil {
+				first = err
+			}
+			first.Failed = append(first.Failed, name)
 		}
+		return first
 	case ag.Reseat:
 		s, err := reach(a.Replica)
 		if err != nil {
@@ -179,6 +194,7 @@ func (w *world) offline(s *server) {
 		return
 	}
 	s.role, s.becoming, s.waiting, s.pending, s.deaf = ag.RoleResolving, 0, nil, 0, false
+	s.lostOne = false
 }
 
 func (w *world) setLabel(a ag.SetRoleLabel) {

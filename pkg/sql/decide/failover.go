@@ -68,8 +68,7 @@ func (v *view) fencing(d *draft, op *ag.Operation) bool {
 	}
 	p := v.promise(to, fences)
 	if len(p.ask) > 0 && !p.kept {
-		d.do(ag.Promise{Replicas: p.ask})
-		d.soon("%s", p.why)
+		v.askPromises(d, op, p)
 		return true
 	}
 	if v.awaitFence(d, fences) {

@@ -82,6 +82,7 @@ type server struct {
 	order       int                      // rank of its newest promotion
 	selfPrimary bool                     // under NONE: it comes back PRIMARY
 	forced      bool                     // the promotion under way is FORCE
+	lostOne     bool                     // RESOLVING because its primary was lost, by itself
 
 	// manager
 	mgr     lease.State
@@ -121,6 +122,9 @@ type world struct {
 	oldQuorum bool
 	// joinResolving: after JOIN the role is RESOLVING (FG 11 no. 33).
 	joinResolving bool
+	// resolvesAlone: a secondary that loses its primary becomes RESOLVING by itself, and follows
+	// again by itself when one shows up (FG 11 no. 9).
+	resolvesAlone bool
 	// beforeOffline happens between a swap and the OFFLINE behind it.
 	beforeOffline func(*server)
 	promoteErr    *ag.Error
@@ -187,7 +191,7 @@ func (w *world) newContainer(s *server) {
 	s.containerID = fmt.Sprintf("%s-c%d", s.name, s.containers)
 	s.started, s.up, s.frozen = w.now, true, false
 	s.role, s.becoming, s.leaseEnd, s.pending, s.waiting = ag.RoleResolving, 0, 0, 0, nil
-	s.suspend = false
+	s.suspend, s.lostOne = false, false
 	s.proposed = nil
 	if s.selfPrimary {
 		s.role = ag.RolePrimary // CLUSTER_TYPE = NONE: it comes back by itself (FG 4.1)
@@ -292,6 +296,9 @@ func (w *world) follows(p, f *server) bool {
 // attach: a secondary stays with the primary that it is connected to, and looks for
 // the newest one when that is gone.
 func (w *world) attach(f *server) {
+	if w.resolvesAlone {
+		w.resolveAlone(f)
+	}
 	if f.role != ag.RoleSecondary {
 		f.primary = ""
 		return
@@ -308,6 +315,28 @@ func (w *world) attach(f *server) {
 	}
 	if newest != nil {
 		f.primary = newest.name
+	}
+}
+
+// resolveAlone is what a secondary does whose primary was lost, and is back.
+func (w *world) resolveAlone(f *server) {
+	switch {
+	case !w.alive(f) || f.frozen:
+	case f.role == ag.RoleSecondary && f.primary != "":
+		if p := w.find(f.primary); p.role != ag.RolePrimary || !w.follows(p, f) {
+			f.role, f.lostOne = ag.RoleResolving, true
+		}
+	case f.role == ag.RoleResolving && f.lostOne:
+		f.role, f.primary = ag.RoleSecondary, ""
+		for _, p := range w.servers {
+			if p.role == ag.RolePrimary && w.follows(p, f) {
+				f.lostOne = false
+				return
+			}
+		}
+		f.role = ag.RoleResolving
+	default:
+		f.lostOne = false
 	}
 }
 

@@ -41,6 +41,31 @@ func beside(w *world) {
 	w.runQuietly(90 * time.Second)
 }
 
+func resolvesAlone(w *world) { w.resolvesAlone = true }
+
+// comesBack: the old primary is silent until another one is about to be PRIMARY, and then finds
+// its followers again, who were RESOLVING meanwhile.
+func comesBack(w *world) {
+	w.policy.Threshold, w.slow = 10*time.Second, 5*time.Second
+	w.runQuietly(10 * time.Second)
+	w.silence(w.find("mssql-0"), true)
+	for range 30 {
+		w.runQuietly(time.Second)
+		if op := w.lease.Operation; op != nil && op.Phase == ag.PhasePromoting {
+			break
+		}
+	}
+	for _, n := range []string{"mssql-2", "mssql-3"} {
+		w.cuts[link("mssql-0", n)] = false
+		w.cuts[link(w.lease.Holder.Replica, n)] = true
+	}
+	w.runQuietly(3 * time.Second)
+	for _, n := range []string{"mssql-2", "mssql-3"} {
+		w.cuts[link(w.lease.Holder.Replica, n)] = false
+	}
+	w.runQuietly(60 * time.Second)
+}
+
 func removals() map[string]removal {
 	return map[string]removal{
 		"R9, the full wait, with the promises of R11 off": {
@@ -50,6 +75,10 @@ func removals() map[string]removal {
 		"R11, the promise, with the wait of R9 off": {
 			off: []string{"R9"}, rule: "R11", want: "I1",
 			make: func() *world { return newWorld(3, alone) }, play: beside,
+		},
+		"R11, a promise is an answer, with the wait of R9 off": {
+			off: []string{"R9"}, rule: "R11 answer", want: "I2",
+			make: func() *world { return newWorld(4, resolvesAlone) }, play: comesBack,
 		},
 		"R10, the second reading, with the promises of R11 off": {
 			off: []string{"R11"}, rule: "R10", want: "I2",

@@ -15,7 +15,7 @@ import (
 // The scenario language. Every file tells one story; `go test ./pkg/sql/decide -rewrite`
 // rewrites what was done, and a person reads the difference.
 //
-//	ag replicas=3 [witness] [async] [k=N] [auto=false] [none] [nolease] [alone] [oldquorum]
+//	ag replicas=3 [witness] [async] [k=N] [auto=false] [none] [nolease] [alone] [oldquorum] [resolves]
 //	kill R [down=20s|forever]      the container ends and restarts
 //	delete R [forever]             the pod vanishes; a new one comes after its end is proven
 //	terminate R                    the pod gets a deletion timestamp
@@ -25,7 +25,7 @@ import (
 //	silence R / unsilence R        no packet in or out of its node
 //	cut A B / join A B             one link; api and controller are names too
 //	api down|up
-//	sql R offline|failover|force|broken|deaf|k=N|db=SUSPECT|seq+1
+//	sql R offline|reseat|failover|force|broken|deaf|k=N|db=SUSPECT|seq+1
 //	pvc R                          its volume is swapped for a blank one
 //	fence R / unfence R
 //	latch R                        SET (ROLE = SECONDARY) answers 41104 until both endpoints restart
@@ -218,6 +218,7 @@ func (w *world) fresh(t *testing.T, d *datadriven.TestData) *world {
 		w.noLease = has(d, "nolease")
 		w.promoteAlone = has(d, "alone")
 		w.oldQuorum = has(d, "oldquorum")
+		w.resolvesAlone = has(d, "resolves")
 		if v, ok := value(d, "auto"); ok {
 			w.policy.AutoFailover = v == "true"
 		}
@@ -230,6 +231,8 @@ func (w *world) byHand(t *testing.T, s *server, d *datadriven.TestData) {
 	switch what := word(d, 1); what {
 	case "offline":
 		w.offline(s)
+	case "reseat":
+		s.role = ag.RoleSecondary
 	case "failover", "force":
 		if what == "force" {
 			for _, o := range w.servers {
