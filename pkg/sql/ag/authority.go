@@ -96,6 +96,9 @@ type ByHand struct {
 	// Before is its sequence number before that promotion: where the last primary stopped at
 	// the same number, it has acknowledged nothing that this replica lacks.
 	Before int64 `json:"before,omitempty"`
+	// Unordered: its number does not tell its promotion from a change of the last primary's
+	// own configuration (field guide §11 no. 8).
+	Unordered bool `json:"unordered,omitempty"`
 }
 
 // GivenUp is a promotion that was sent and given up before it was seen to end. It is

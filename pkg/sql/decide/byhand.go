@@ -19,10 +19,12 @@ func (v *view) beyond(r *ag.Replica) bool {
 	return p != nil && v.auth.Operation == nil && v.pol.External && r.Name != p.Name && r.Local.Sequence > p.Local.Sequence
 }
 
-// laterPromotion: it says PRIMARY in a promotion above every one known of, on its own
-// recorded volume, and the Lease was never taken from it.
+// laterPromotion: it says PRIMARY, or did, in a promotion that the record does not know, on
+// its own recorded volume, and the Lease was never taken from it. Its number tells: it is
+// of a later promotion than the holder's. Where numbers do not tell promotions apart (FG 11
+// no. 8), it is above the one recorded for it, and the replica calls itself the primary.
 func (v *view) laterPromotion(x *ag.Replica) bool {
-	if !v.pol.External || !v.auth.Exists || !v.answers(x).none() || v.unfenced(x.Name, "") {
+	if !v.pol.External || !v.auth.Exists || !v.answersOwnVolume(x).none() || v.unfenced(x.Name, "") {
 		return false
 	}
 	h := v.holder()
@@ -33,7 +35,40 @@ func (v *view) laterPromotion(x *ag.Replica) bool {
 	if reached(h) {
 		number = h.Local.Sequence
 	}
-	return x.Local.Sequence>>32 > number>>32
+	later := x.Local.Sequence>>32 > number>>32
+	if contains(v.auth.Stale, x.Name) {
+		return isPrimary(x) && !v.givenUp(x.Name) && (later || v.marked(x))
+	}
+	before := v.recordedSequence(x.Name)
+	return later || x.Local.Sequence>>32 == number>>32 && before > 0 && x.Local.Sequence > before &&
+		(isPrimary(x) || sameServer(x.Local.PrimaryName, x.Name))
+}
+
+// givenUp: a promotion of this replica was given up, and is not over. What it does now may
+// be the late effect of a FAILOVER of ours, and no person's choice.
+func (v *view) givenUp(name string) bool {
+	for _, g := range v.auth.GivenUp {
+		if g.Run.Replica == name {
+			return true
+		}
+	}
+	return false
+}
+
+// marked: in the configuration of the primary, which writes, every copy of this replica is
+// marked as synchronised (sys.dm_hadr_database_replica_cluster_states.is_failover_ready). So
+// long as that stands the primary has acknowledged nothing without it.
+func (v *view) marked(x *ag.Replica) bool {
+	p := v.primary()
+	if p == nil || x.Remote == nil || len(p.Local.Databases) == 0 {
+		return false
+	}
+	for _, db := range p.Local.Databases {
+		if o := database(x.Remote.Databases, db.Name); o == nil || !o.FailoverReady {
+			return false
+		}
+	}
+	return true
 }
 
 // chosenByHand deals with strays that a person has made PRIMARY; not known when there is
@@ -78,10 +113,20 @@ func (v *view) chosenByHand(d *draft, strays []*ag.Replica) (claimed, known bool
 	return v.overtake(d, x), true
 }
 
-// enterByHand records a person's choice, with the number that it had before.
+// enterByHand records a person's choice, with the number of the primary's configuration in
+// which it is still marked as synchronised; or else the number that it had before itself. A
+// stale one has none, unless it is marked: then it has caught up.
 func (v *view) enterByHand(d *draft, x *ag.Replica, why string) {
 	next := v.auth.Clone()
-	next.ByHand = append(next.ByHand, ag.ByHand{Replica: x.Name, Before: v.recordedSequence(x.Name)})
+	e := ag.ByHand{Replica: x.Name, Before: v.recordedSequence(x.Name)}
+	switch {
+	case v.marked(x):
+		e.Before, next.Stale = v.primary().Local.Sequence, less(next.Stale, x.Name)
+	case contains(v.auth.Stale, x.Name):
+		e.Before = 0
+	}
+	e.Unordered = !later(x, e)
+	next.ByHand = append(next.ByHand, e)
 	next.MaybePrimary = append(less(next.MaybePrimary, x.Name), x.Name)
 	d.do(ag.Swap{Next: next, Why: x.Name + " " + why})
 	d.soon("the holder to be taken offline")
@@ -104,7 +149,7 @@ func (v *view) wasByHand() *ag.Replica {
 	for i := range v.snap.Replicas {
 		x := &v.snap.Replicas[i]
 		if x.Mode == ag.ModeSynchronous && reached(x) && x.Local.Role == ag.RoleResolving && v.beyond(x) &&
-			v.recordedSequence(x.Name) > 0 && v.laterPromotion(x) && !v.explained(x) {
+			v.recordedSequence(x.Name) > 0 && v.answers(x).none() && v.laterPromotion(x) && !v.explained(x) {
 			if sameServer(x.Local.PrimaryName, x.Name) {
 				return x
 			}
@@ -141,14 +186,29 @@ func (v *view) settleByHand(d *draft) bool {
 		return true
 	}
 	for _, e := range v.auth.ByHand {
-		if x := v.snap.Find(e.Replica); notPrimary(x) && v.beyond(x) {
-			if v.notOvertaken(x, e) == "" {
-				return v.overtake(d, x)
-			}
-			d.find(x.Name, ag.SymptomNone, "it was PRIMARY by hand, and may hold what %s does not: %s", v.auth.Holder.Replica, v.notOvertaken(x, e))
+		x := v.snap.Find(e.Replica)
+		if !notPrimary(x) || !v.beyond(x) && !v.contested(x) {
+			continue
+		}
+		why := v.notOvertaken(x, e)
+		if why == "" {
+			return v.overtake(d, x)
+		}
+		d.find(x.Name, ag.SymptomNone, "it was PRIMARY by hand, and may hold what %s does not: %s", v.auth.Holder.Replica, why)
+		if v.contested(x) {
+			d.block(ag.ReasonTwoPrimaries, "R12", x.Name, "it was PRIMARY by hand, and to follow %s would discard what it may have acknowledged (%s): choose one with a failover request to it that accepts data loss",
+				v.auth.Holder.Replica, why)
 		}
 	}
 	return false
+}
+
+// contested: a person's choice whose number does not tell its promotion apart, and that
+// follows nobody. The primary would take it back without a word, and undo in its copies what
+// it has acknowledged (FG 4.8): where no proof settles it, it is left alone.
+func (v *view) contested(x *ag.Replica) bool {
+	e, entered := v.byHand(x.Name)
+	return entered && e.Unordered && notPrimary(x) && x.Local.Role != ag.RoleSecondary
 }
 
 // overtake takes the holder offline, whose office the person's choice then gets; or the
@@ -192,7 +252,7 @@ func (v *view) notOvertaken(x *ag.Replica, e ag.ByHand) string {
 	ns := len(v.auth.Rule.Set)
 	need, have := max(min(ns-int(v.auth.Rule.K), ns-1), 1), 0
 	for _, name := range v.auth.Rule.Names() {
-		if r := v.snap.Find(name); name != p.Name && reached(r) && r.Local.Sequence>>32 >= x.Local.Sequence>>32 {
+		if r := v.snap.Find(name); name != p.Name && reached(r) && v.withChoice(r, x, p) {
 			have++
 		}
 	}
@@ -200,6 +260,14 @@ func (v *view) notOvertaken(x *ag.Replica, e ag.ByHand) string {
 		return fmt.Sprintf("%d of %d needed synchronous replicas follow it", have, need)
 	}
 	return ""
+}
+
+// withChoice: r has x's configuration, or a later one, and not p's, which is an earlier one.
+func (v *view) withChoice(r, x, p *ag.Replica) bool {
+	if x.Local.Sequence>>32 > p.Local.Sequence>>32 {
+		return r.Local.Sequence>>32 >= x.Local.Sequence>>32
+	}
+	return x.Local.Sequence > p.Local.Sequence && r.Local.Sequence >= x.Local.Sequence
 }
 
 // disputed is why nobody is elected, or nothing: a replica was PRIMARY by hand beside the
@@ -217,9 +285,12 @@ func (v *view) disputed() refusal {
 		switch {
 		case !v.answersOwnVolume(x).none():
 			return refuse("R12", "%s was made PRIMARY by hand, and what it has acknowledged may be on it alone: %s", e.Replica, v.answersOwnVolume(x).why)
-		case v.deadLast() && e.Before >= v.recordedSequence(v.auth.LastPrimary):
+		case v.deadLast() && e.Before >= v.recordedSequence(v.auth.LastPrimary) && !e.Unordered:
 		case isPrimary(last):
 			return refuse("R12", "%s was made PRIMARY by hand beside %s, which is PRIMARY", e.Replica, v.auth.LastPrimary)
+		case v.answers(last).none() && e.Unordered && last.Local.Sequence >= x.Local.Sequence && !v.followed(last, x, e):
+			return refuse("R12", "%s was made PRIMARY by hand beside %s, and their sequence numbers (%d and %d) do not tell which is the later one: choose with a failover request that accepts the loss of one",
+				e.Replica, v.auth.LastPrimary, x.Local.Sequence, last.Local.Sequence)
 		case v.wroteNothingWithout(x, v.auth.LastPrimary, e):
 		case !v.answersOwnVolume(last).none():
 			return refuse("R12", "%s was made PRIMARY by hand beside %s, which must answer, as it may have gone on: %s", e.Replica, v.auth.LastPrimary, v.answersOwnVolume(last).why)
@@ -242,11 +313,17 @@ func (v *view) wroteNothingWithout(x *ag.Replica, h string, e ag.ByHand) bool {
 	if r := v.snap.Find(h); reached(r) {
 		k = min(k, int(r.Local.RequiredToCommit))
 	}
-	if e.Before <= 0 || e.Before>>32 >= x.Local.Sequence>>32 {
+	if len(less(less(v.auth.Rule.Names(), h), x.Name)) < k && v.answers(x).none() {
+		return true // there is nobody else
+	}
+	if e.Before <= 0 || !later(x, e) {
 		return false
 	}
 	return len(v.mayHaveHelped(x, h, e)) < k
 }
+
+// later: x's number is of a later promotion than the one in which it was in step.
+func later(x *ag.Replica, e ag.ByHand) bool { return x.Local.Sequence>>32 > e.Before>>32 }
 
 // mayHaveHelped are the synchronous replicas that may have hardened commits of h without x.
 func (v *view) mayHaveHelped(x *ag.Replica, h string, e ag.ByHand) []string {
@@ -273,7 +350,7 @@ func (v *view) witnesses(x *ag.Replica, h string) string {
 // followed: the last primary has become a secondary of x since. It has x's configuration, and
 // every copy is on the recovery fork that began with x's promotion.
 func (v *view) followed(last, x *ag.Replica, e ag.ByHand) bool {
-	if last.Local.Sequence != x.Local.Sequence || e.Before <= 0 || e.Before>>32 >= x.Local.Sequence>>32 || len(x.Local.Databases) == 0 {
+	if last.Local.Sequence != x.Local.Sequence || e.Before <= 0 || !later(x, e) || len(x.Local.Databases) == 0 {
 		return false
 	}
 	for _, db := range x.Local.Databases {
@@ -303,7 +380,7 @@ func (v *view) byHand(name string) (ag.ByHand, bool) {
 // more, as it was rejoined for instance, does not mind.
 func (v *view) openByHand() bool {
 	for _, e := range v.auth.ByHand {
-		if x := v.snap.Find(e.Replica); !notPrimary(x) || v.beyond(x) {
+		if x := v.snap.Find(e.Replica); !notPrimary(x) || v.beyond(x) || v.contested(x) {
 			return true
 		}
 	}

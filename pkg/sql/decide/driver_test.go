@@ -131,6 +131,7 @@ func (w *world) execute(a ag.Action) *ag.Error {
 			w.violation("a PRIMARY was re-seated: %s", s.name)
 		}
 		s.role = ag.RoleSecondary
+		w.takeBack(s)
 	case ag.RestartEndpoints:
 		if len(a.Replicas) == 2 {
 			if s := w.find(a.Replicas[0]); s != nil && s.role == ag.RoleResolving {
@@ -347,6 +348,16 @@ func (w *world) runFor(d time.Duration, note func(string)) {
 		}
 		if len(w.violations) > 0 {
 			return
+		}
+	}
+}
+
+// takeBack: where numbers do not tell promotions apart, a primary takes a replica back that was
+// PRIMARY beside it, and what that had written goes under.
+func (w *world) takeBack(s *server) {
+	for _, p := range w.servers {
+		if w.flat && p.role == ag.RolePrimary && w.connected(p, s) && s.cfg.seq >= p.cfg.seq {
+			s.cfg = p.cfg.clone()
 		}
 	}
 }

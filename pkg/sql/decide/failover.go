@@ -123,7 +123,9 @@ func (v *view) demoteEarly(d *draft, op *ag.Operation, r *ag.Replica) bool {
 		next := v.auth.Clone()
 		next.MaybePrimary = append(next.MaybePrimary, r.Name)
 		if !v.unknownHolder() {
-			next.ByHand = append(next.ByHand, ag.ByHand{Replica: r.Name, Before: v.recordedSequence(r.Name)})
+			e := ag.ByHand{Replica: r.Name, Before: v.recordedSequence(r.Name)}
+			e.Unordered = !later(r, e)
+			next.ByHand = append(next.ByHand, e)
 		}
 		next.Operation = v.step(op, op.Phase, "%s is PRIMARY already; it is taken offline until the earlier holders are fenced", r.Name)
 		d.do(ag.Swap{Next: next, Why: r.Name + " is PRIMARY before the earlier holders are fenced"})

@@ -120,6 +120,8 @@ type world struct {
 	promoteAlone bool
 	// oldQuorum: ALTER … TO_COMMIT = 0 needs the quorum of the value that it replaces (FG 11 no. 34).
 	oldQuorum bool
+	// flat: a promotion raises the sequence number by one, like any other commit (safety fact 9 false).
+	flat bool
 	// joinResolving: after JOIN the role is RESOLVING (FG 11 no. 33).
 	joinResolving bool
 	// resolvesAlone: a secondary that loses its primary becomes RESOLVING by itself, and follows
@@ -219,7 +221,7 @@ func (w *world) bootstrap() {
 	}
 	k := lease.TargetK(lease.RuleWant{K: w.policy.K}, sync)
 	for _, s := range w.servers {
-		s.cfg = config{seq: 1<<32 + 1, k: k, synced: append([]string(nil), synced...)}
+		s.cfg = config{seq: w.firstNumber(), k: k, synced: append([]string(nil), synced...)}
 		s.role = ag.RoleSecondary
 		s.mgr = lease.NewState(s.mgr.Self, crUID, w.policy.Timing, w.instant(), s.disk)
 	}
@@ -247,6 +249,13 @@ func (w *world) run(s *server) ag.Run {
 	r := s.mgr.Self
 	r.ContainerID, r.Node, r.BootID = s.containerID, s.node, fmt.Sprintf("boot-%d", s.boot)
 	return r
+}
+
+func (w *world) firstNumber() int64 {
+	if w.flat {
+		return 1
+	}
+	return 1<<32 + 1
 }
 
 func (w *world) bump() {
@@ -287,7 +296,7 @@ func (w *world) connected(p, f *server) bool {
 // follows: f takes log and configuration from p: it is a SECONDARY whose newest known
 // configuration is not of a later primary.
 func (w *world) follows(p, f *server) bool {
-	if !w.connected(p, f) || p.deaf || f.role != ag.RoleSecondary || f.suspend || f.cfg.seq>>32 > p.cfg.seq>>32 {
+	if !w.connected(p, f) || p.deaf || f.role != ag.RoleSecondary || f.suspend || f.cfg.seq>>32 > p.cfg.seq>>32 || w.flat && f.cfg.seq > p.cfg.seq {
 		return false
 	}
 	return f.primary == "" || f.primary == p.name
@@ -478,6 +487,9 @@ func (w *world) serverBeat(s *server) {
 func (w *world) becomePrimary(s *server) {
 	ok := w.commitConfig(s, func(c *config) {
 		c.seq = (s.cfg.seq>>32 + 1) << 32
+		if w.flat {
+			c.seq = s.cfg.seq + 1
+		}
 		if s.proposed != nil {
 			c.k = s.proposed.k
 		}

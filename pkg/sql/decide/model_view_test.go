@@ -14,8 +14,8 @@ func (w *world) snapshot() ag.Snapshot {
 	snap := ag.Snapshot{ObservedAt: epochStart.Add(w.now)}
 	var primary *server
 	for _, s := range w.servers {
-		if w.alive(s) && !s.frozen && s.role == ag.RolePrimary && w.linked("controller", s.name) {
-			primary = s
+		if w.alive(s) && !s.frozen && s.role == ag.RolePrimary && w.linked("controller", s.name) && (primary == nil || s.name == w.lease.Holder.Replica) {
+			primary = s // of several the one that the Lease names, as it is observed
 		}
 	}
 	for _, s := range w.servers {
@@ -71,7 +71,7 @@ func (w *world) replica(s, primary *server) ag.Replica {
 			case there:
 				state = ag.SyncSynchronizing
 			}
-			rem.Databases = []ag.Database{{Name: "orders", Sync: state}}
+			rem.Databases = []ag.Database{{Name: "orders", Sync: state, FailoverReady: primary.cfg.has(s.name)}}
 		}
 		r.Remote = rem
 	}

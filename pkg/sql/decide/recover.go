@@ -137,7 +137,7 @@ func (v *view) seeding() string {
 // help takes the next step of one replica if it is due.
 func (v *view) help(d *draft, p *ag.Replica, rec *ag.Recovery) bool {
 	r := v.snap.Find(rec.Replica)
-	if s, known := v.symptom(r); !known || s == ag.SymptomNone {
+	if s, known := v.symptom(r); !known || s == ag.SymptomNone || v.contested(r) {
 		return false
 	}
 	if rec.Symptom == ag.SymptomSuspended {

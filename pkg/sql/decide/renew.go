@@ -168,6 +168,7 @@ func (v *view) renew(d *draft, op *ag.Operation, p *ag.Replica) bool {
 	v.extend(op, next.Operation)
 	if force {
 		v.staleButFor(&next, p)
+		next.ByHand = nil // a person has chosen this one
 	}
 	d.do(ag.Swap{Next: next, Why: p.Name + " is offline and is promoted again"})
 	f := v.failoverStatement(p, v.auth.Epoch, force)

@@ -31,7 +31,7 @@ func ruleRequest(v *view, d *draft) bool {
 	if q.Target != "" && v.snap.Find(q.Target) == nil {
 		return d.answer(q, ResultRefused, ag.ReasonUnknownReplica, "there is no replica %s", q.Target)
 	}
-	if p != nil && q.Target == p.Name && q.AllowDataLoss && v.commitStuck(p) && v.pol.External {
+	if p != nil && q.Target == p.Name && q.AllowDataLoss && (v.commitStuck(p) || v.openByHand()) && v.pol.External {
 		return v.startRenewal(d, p, ag.OperationForced, requestCause(q), q)
 	}
 	if p != nil && q.Target == p.Name {

@@ -15,7 +15,7 @@ import (
 // The scenario language. Every file tells one story; `go test ./pkg/sql/decide -rewrite`
 // rewrites what was done, and a person reads the difference.
 //
-//	ag replicas=3 [witness] [async] [k=N] [auto=false] [none] [nolease] [alone] [oldquorum] [resolves]
+//	ag replicas=3 [witness] [async] [k=N] [auto=false] [none] [nolease] [alone] [oldquorum] [resolves] [flat]
 //	kill R [down=20s|forever]      the container ends and restarts
 //	delete R [forever]             the pod vanishes; a new one comes after its end is proven
 //	terminate R                    the pod gets a deletion timestamp
@@ -25,7 +25,7 @@ import (
 //	silence R / unsilence R        no packet in or out of its node
 //	cut A B / join A B             one link; api and controller are names too
 //	api down|up
-//	sql R offline|reseat|failover|force|broken|deaf|k=N|db=SUSPECT|seq+1
+//	sql R offline|reseat|failover|force|broken|deaf|k=N|db=SUSPECT|seq=1|drop=R
 //	pvc R                          its volume is swapped for a blank one
 //	fence R / unfence R
 //	latch R                        SET (ROLE = SECONDARY) answers 41104 until both endpoints restart
@@ -219,6 +219,7 @@ func (w *world) fresh(t *testing.T, d *datadriven.TestData) *world {
 		w.promoteAlone = has(d, "alone")
 		w.oldQuorum = has(d, "oldquorum")
 		w.resolvesAlone = has(d, "resolves")
+		w.flat = has(d, "flat")
 		if v, ok := value(d, "auto"); ok {
 			w.policy.AutoFailover = v == "true"
 		}
@@ -258,6 +259,10 @@ func (w *world) byHand(t *testing.T, s *server, d *datadriven.TestData) {
 	}
 	if v, ok := value(d, "db"); ok {
 		s.dbState = ag.DatabaseState(v)
+	}
+	if v, ok := value(d, "drop"); ok {
+		s.cfg.synced = less(s.cfg.synced, v)
+		s.cfg.seq++
 	}
 	if v, ok := value(d, "seq"); ok {
 		n, _ := strconv.ParseInt(v, 10, 64)
