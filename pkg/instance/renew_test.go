@@ -101,25 +101,37 @@ func TestRenewal_SomebodyWhoDoesNotHoldItRenewsNothing(t *testing.T) {
 	}
 }
 
+// A nominee renews the Lease; its server's write lease only from the phase on in which it is promoted.
 func TestRenewal_ATargetOfAnOperationRenewsWhateverItsRole(t *testing.T) {
 	t.Parallel()
-	inBench(t, func(t *testing.T, b *bench) {
-		b.sql.with(func(s *benchServer) { s.role = ag.RoleSecondary })
-		b.api.change(func(a *ag.Authority) {
-			a.Operation = &ag.Operation{ID: "1", Kind: ag.OperationFailover, Phase: ag.PhaseFencing, Target: "ag1-0"}
+	for name, tt := range map[string]struct {
+		phase       ag.OperationPhase
+		least, most int
+	}{
+		"while the earlier holders are fenced": {ag.PhaseFencing, 0, 0},
+		"while it is promoted":                 {ag.PhasePromoting, 8, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBench(t, func(t *testing.T, b *bench) {
+				b.sql.with(func(s *benchServer) { s.role = ag.RoleSecondary })
+				b.api.change(func(a *ag.Authority) {
+					a.Operation = &ag.Operation{ID: "1", Kind: ag.OperationFailover, Phase: tt.phase, Target: "ag1-0"}
+				})
+				b.run(20 * time.Second)
+				b.api.with(func(a *benchAPI) {
+					if len(a.renewals) < 8 {
+						t.Errorf("%d renewals", len(a.renewals))
+					}
+				})
+				b.sql.with(func(s *benchServer) {
+					if n := len(s.renewals); n < tt.least || n > tt.most {
+						t.Errorf("%d renewals of the write lease, want %d to %d", n, tt.least, tt.most)
+					}
+				})
+			})
 		})
-		b.run(20 * time.Second)
-		b.api.with(func(a *benchAPI) {
-			if len(a.renewals) < 8 {
-				t.Errorf("%d renewals", len(a.renewals))
-			}
-		})
-		b.sql.with(func(s *benchServer) {
-			if len(s.renewals) < 8 {
-				t.Errorf("%d renewals of the write lease", len(s.renewals))
-			}
-		})
-	})
+	}
 }
 
 func TestRenewal_EndsWhenTheGrantIsTakenAway(t *testing.T) {

@@ -255,6 +255,14 @@ func (k *checker) tell() {
 	}
 }
 
+// leftBehind: the primary waits for as many secondaries as the user wants, and the block names one
+// whose copy cannot go on from the primary's log, which a person must have seeded anew.
+func (k *checker) leftBehind(n *node, b ag.Block) bool {
+	p := k.c.primary()
+	return p != nil && p != n && b.Reason == ag.ReasonAttemptsUsedUp && b.Replica == n.name && strings.Contains(b.Message, "automaticReseed") &&
+		(k.c.topology.k != nil || k.c.topology.require) && !p.disk.LogReaches(database, n.disk)
+}
+
 // stuck says why a group that cannot be written is a dead end; "" when it is blocked for a true reason.
 func (k *checker) stuck() string {
 	if k.working() {
@@ -272,7 +280,7 @@ func (k *checker) stuck() string {
 			return "" // a person's FAILOVER, of which the numbers do not prove what it has left behind
 		}
 		for _, n := range c.nodes {
-			if (n.gone || n.volumes > 0) && (b.Replica == n.name || strings.Contains(b.Message, n.name)) {
+			if (n.gone || n.volumes > 0) && (b.Replica == n.name || strings.Contains(b.Message, n.name)) || k.leftBehind(n, b) {
 				return ""
 			}
 		}

@@ -148,18 +148,17 @@ func (v *view) help(d *draft, p *ag.Replica, rec *ag.Recovery) bool {
 		d.wait(left, "the turn of %s", r.Name)
 		return false
 	}
-	steps := ladder(rec.Symptom)
-	n := int(max(rec.Attempts, 0))
+	steps, n := v.way(r, p, rec)
 	if v.knobs.without("caps") {
-		return v.climb(d, p, r, rec, steps[n%len(steps)]) // at once, and for ever
+		return v.climb(d, p, r, rec, steps[int(n)%len(steps)]) // at once, and for ever
 	}
-	if n > 0 && n <= len(steps) {
-		if left := steps[n-1].pause - elapsed(rec.LastAttemptAt, v.now); left > 0 {
+	if done := int(rec.Attempts); done > 0 && done <= len(steps) {
+		if left := steps[done-1].pause - elapsed(rec.LastAttemptAt, v.now); left > 0 {
 			d.wait(left, "the effect of %s on %s", rec.Rung, r.Name)
 			return false
 		}
 	}
-	if n >= len(steps) {
+	if int(n) >= len(steps) {
 		return v.usedUp(d, r, rec, "re-seed it by hand, or fence it")
 	}
 	if steps[n].rung == ag.RungRejoin || steps[n].rung == ag.RungReseed {
@@ -175,13 +174,18 @@ func (v *view) help(d *draft, p *ag.Replica, rec *ag.Recovery) bool {
 			return false
 		}
 	}
+	rec.Attempts = n
 	return v.climb(d, p, r, rec, steps[n])
 }
 
 // usedUp: the ladder ends here, and only a person can go on.
 func (v *view) usedUp(d *draft, r *ag.Replica, rec *ag.Recovery, what string) bool {
 	rec.Rung = ag.RungBlocked
-	d.block(ag.ReasonAttemptsUsedUp, "", r.Name, "%s after %d steps of the ladder%s: %s", symptomText(rec.Symptom), rec.Attempts, lastMsg(rec), what)
+	after := ""
+	if rec.Attempts > 0 {
+		after = fmt.Sprintf(" after %d steps of the ladder", rec.Attempts)
+	}
+	d.block(ag.ReasonAttemptsUsedUp, "", r.Name, "%s%s%s: %s", symptomText(rec.Symptom), after, lastMsg(rec), what)
 	return false
 }
 

@@ -22,26 +22,52 @@ func (v *view) mayRejoin(r, p *ag.Replica) refusal {
 }
 
 // wroteNothing: r, whose configuration is later than that of the primary p, has acknowledged
-// nothing in it. Its commits would have waited for as many secondaries as that configuration
-// asks for, and fewer can have followed it: the others hold an earlier one, of an earlier
-// promotion, or of no later number than r had itself before (FG 5.1). p is none of them: had
-// it followed r, its own promotion would be a later one than r's.
+// nothing in it that p lacks. Its commits would have waited for as many secondaries as that
+// configuration asks for. Where it asks for all others, p was one of them. Else fewer can have
+// followed it: the others hold an earlier one, of an earlier promotion, or of no later number
+// than r had itself before (FG 5.1). p is none of them: had it followed r, its own promotion
+// would be a later one than r's.
 func (v *view) wroteNothing(r, p *ag.Replica) bool {
+	if _, chosen := v.byHand(r.Name); !chosen && v.neededBy(r, p) {
+		return true
+	}
 	before := v.recordedSequence(r.Name)
 	if before > p.Local.Sequence {
 		before = 0 // not from before
 	}
-	followers := 0
+	followers, cleared := 0, 0
 	for _, name := range v.auth.Rule.Names() {
 		z := v.snap.Find(name)
 		if name == p.Name && p.Local.Sequence>>32 > 0 && p.Local.Sequence < r.Local.Sequence && v.answersOwnVolume(z).none() {
 			continue
 		}
-		if name != r.Name && (!v.answersOwnVolume(z).none() || z.Local.Sequence>>32 >= r.Local.Sequence>>32 && z.Local.Sequence > before) {
+		switch {
+		case name == r.Name:
+		case !v.answersOwnVolume(z).none() || z.Local.Sequence>>32 >= r.Local.Sequence>>32 && z.Local.Sequence > before:
 			followers++
+		default:
+			cleared++
 		}
 	}
+	if r.Mode == ag.ModeConfigurationOnly && cleared == 0 && followers > 0 {
+		followers-- // one of them was the primary itself, which the witness cannot have been
+	}
 	return followers < int(r.Local.RequiredToCommit)
+}
+
+// neededBy: every commit in the configuration of r waits for all other synchronous replicas, p
+// among them, which is on its own volume. What was acknowledged there is on p too: it was
+// before p was promoted, and p has followed nobody since.
+func (v *view) neededBy(r, p *ag.Replica) bool {
+	others, member := 0, false
+	for _, c := range r.Local.Configured {
+		if c.Mode == ag.ModeSynchronous {
+			others++
+			member = member || sameServer(c.Server, p.Name)
+		}
+	}
+	others = max(others, len(v.auth.Rule.Set)) - 1
+	return r.Mode == ag.ModeSynchronous && member && others > 0 && int(r.Local.RequiredToCommit) >= others && v.answersOwnVolume(p).none()
 }
 
 // mayReseed is why the copies of this replica are not dropped and seeded anew, or nothing.

@@ -63,7 +63,8 @@ func TestAConfigurationAheadIsGivenUpWhenNothingWasAcknowledgedInIt(t *testing.T
 		"one would have had to follow, and one may have":             {1, number(4, 2), number(4, 1), number(4, 0), false},
 		"one would have had to follow, and the other is of before":   {1, number(4, 2), number(3, 9), number(4, 0), true},
 		"nobody had to follow":                                       {0, number(4, 2), number(3, 9), number(4, 0), false},
-		"numbers that do not tell promotions apart: all may have":    {2, 23, 22, 22, false},
+		"numbers that do not tell promotions apart: all may have":    {1, 23, 22, 22, false},
+		"the same, and the primary itself would have had to":         {2, 23, 22, 22, true},
 		"the primary is of an earlier promotion, the other followed": {2, number(5, 2), number(5, 1), number(4, 7), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +74,51 @@ func TestAConfigurationAheadIsGivenUpWhenNothingWasAcknowledgedInIt(t *testing.T
 			v := newView(in, knobs{})
 			r, other, p := v.snap.Find("mssql-0"), v.snap.Find("mssql-1"), v.snap.Find("mssql-2")
 			r.Local.Sequence, other.Local.Sequence, p.Local.Sequence = tt.ahead, tt.other, tt.primary
+			r.Local.RequiredToCommit = tt.k
+			if got := v.wroteNothing(r, p); got != tt.want {
+				t.Errorf("nothing was acknowledged: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// A witness that is ahead was not the primary of its configuration: one of the others was, which
+// does not count as its own follower.
+func TestAWitnessAheadIsRejoinedWhenNobodyCanHaveFollowedItsPrimary(t *testing.T) {
+	t.Parallel()
+	number := func(promotion, change int64) int64 { return promotion<<32 | change }
+	for name, tt := range map[string]struct {
+		k    int32
+		sync int
+		// away is a synchronous replica that does not count as an answer.
+		away []string
+		want bool
+	}{
+		"two replicas, the other one was primary, and the primary did not follow": {1, 2, []string{"mssql-0"}, true},
+		"the same where nobody had to follow":                                     {0, 2, []string{"mssql-0"}, false},
+		"three replicas, one may have followed the other":                         {1, 3, []string{"mssql-0", "mssql-1"}, false},
+		"three replicas, one has answered: the other may have followed it":        {1, 3, []string{"mssql-0"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(tt.sync, withWitness)
+			w.runQuietly(5 * time.Second)
+			in, ok := w.input()
+			if !ok {
+				t.Fatal("the controller cannot read the Lease")
+			}
+			in.Authority.Sequences = nil
+			v := newView(in, knobs{})
+			for _, name := range tt.away {
+				v.snap.Find(name).Local = ag.Local{Reach: ag.ReachTimeout}
+			}
+			r, p := v.witness(), v.snap.Find(v.auth.Rule.Names()[tt.sync-1])
+			for i := range v.snap.Replicas {
+				if x := &v.snap.Replicas[i]; reached(x) {
+					x.Local.Sequence = number(3, 9)
+				}
+			}
+			r.Local.Sequence, p.Local.Sequence = number(5, 0), number(4, 0)
 			r.Local.RequiredToCommit = tt.k
 			if got := v.wroteNothing(r, p); got != tt.want {
 				t.Errorf("nothing was acknowledged: %v, want %v", got, tt.want)

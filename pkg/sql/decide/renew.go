@@ -18,7 +18,7 @@ const (
 	// renewalsCount is how long one of them is held against the next.
 	renewalsCount = 2 * time.Hour
 	// renewAfterSteps of the ladder: its replicas were re-seated, and both endpoints restarted once.
-	renewAfterSteps = 6
+	renewAfterSteps = oneRound
 )
 
 // ruleRenew: the primary waits for a commit of the group's configuration that does not

@@ -117,6 +117,40 @@ func TestMayRenewLease(t *testing.T) {
 	}
 }
 
+// Where a renewal revives a server whose lease has run out, a nominee's must not come before the
+// fence; from phase promoting on it keeps the lease that the FAILOVER's batch has begun.
+func TestMayRenewWriteLease_OfANomineeNotBeforeItsPromotion(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		role  ag.Role
+		phase ag.OperationPhase
+		want  bool
+	}{
+		"a RESOLVING nominee while the earlier holders are fenced": {ag.RoleResolving, ag.PhaseFencing, false},
+		"a SECONDARY nominee":                          {ag.RoleSecondary, ag.PhaseFencing, false},
+		"a nominee that does not answer":               {ag.RoleUnknown, ag.PhaseFencing, false},
+		"a nominee of a move that is being given up":   {ag.RoleResolving, ag.PhaseAborting, false},
+		"a nominee that is PRIMARY already":            {ag.RolePrimary, ag.PhaseFencing, true},
+		"a target that is being promoted":              {ag.RoleResolving, ag.PhasePromoting, true},
+		"a target whose databases are not ONLINE yet":  {ag.RolePrimary, ag.PhasePublishing, true},
+		"an old primary that a planned move has taken": {ag.RoleResolving, ag.PhaseDemoting, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := lease3()
+			a.Operation = &ag.Operation{Kind: ag.OperationFailover, Phase: tt.phase}
+			s := holder().Renewed(a, 11*time.Second)
+			v := s.MayRenewWriteLease(Server{Running: true, Role: tt.role}, 12*time.Second)
+			if v.OK != tt.want || v.OK == v.Expected {
+				t.Errorf("%+v, want %v", v, tt.want)
+			}
+			if l := s.MayRenewLease(Server{Running: true, Role: ag.RoleResolving}); !l.OK {
+				t.Errorf("the Lease itself is not renewed: %s", l.Why)
+			}
+		})
+	}
+}
+
 func TestMayRenewWriteLease_CountsFromWhenTheProofWasSent(t *testing.T) {
 	t.Parallel()
 	s := holder() // proof sent at 10 s

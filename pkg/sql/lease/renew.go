@@ -24,6 +24,8 @@ type Verdict struct {
 	Why string
 	// NotAfter is when the statement or call must have been sent at the latest (monotonic).
 	NotAfter time.Duration
+	// Expected: a no that is as it should be, and nothing to warn of.
+	Expected bool
 }
 
 // MayRenewLease says whether this run may renew the Lease (R3): it must be the holder
@@ -64,8 +66,10 @@ func (s State) Renewed(a ag.Authority, sent time.Duration) State {
 
 // MayRenewWriteLease says whether the write lease may be renewed by a statement sent now:
 // the newest proof was sent at most A ago, in the epoch that is held, and the server is
-// PRIMARY or an operation runs. NotAfter is when that proof is too old; the statement
-// itself carries an expiry of q.
+// PRIMARY or an operation runs. A nominee whose predecessors are not fenced yet is left
+// alone: it needs none before its FAILOVER, whose batch renews it; and if a renewal should make a
+// server PRIMARY again whose lease has run out, which nobody excludes (FG 5.5), it would come too early.
+// NotAfter is when that proof is too old; the statement itself carries an expiry of q.
 func (s State) MayRenewWriteLease(server Server, now time.Duration) Verdict {
 	switch {
 	case server.NoWriteLease:
@@ -80,8 +84,16 @@ func (s State) MayRenewWriteLease(server Server, now time.Duration) Verdict {
 		return Verdict{Why: "the newest proof was sent " + (now - s.Proof.Sent).String() + " ago, more than " + s.Timing.A.String()}
 	case server.Role != ag.RolePrimary && (s.Record == nil || s.Record.Operation == nil):
 		return Verdict{Why: "the server is not PRIMARY and no operation is in flight"}
+	case server.Role != ag.RolePrimary && s.nominated():
+		return Verdict{Why: "the server is a nominee, and the earlier holders are not fenced yet", Expected: true}
 	}
 	return Verdict{OK: true, Why: "proof of authority", NotAfter: s.Proof.Sent + s.Timing.A}
+}
+
+// nominated: the operation has not reached the phase in which this holder may be promoted.
+func (s State) nominated() bool {
+	op := s.Record.Operation
+	return op != nil && (op.Phase == ag.PhaseFencing || op.Phase == ag.PhaseAborting)
 }
 
 func orNobody(s string) string {

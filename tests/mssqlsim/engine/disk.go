@@ -37,6 +37,46 @@ func (d *Disk) Clone() *Disk {
 	return c
 }
 
+// LogReaches tells whether the log on this volume still goes back to the point up to which a copy
+// of the database on another volume agrees with it. From an earlier one the copy cannot go on: 1412.
+func (d *Disk) LogReaches(database string, other *Disk) bool {
+	mine, theirs := d.named(database), other.named(database)
+	if mine == nil || theirs == nil {
+		return false
+	}
+	common, ok := commonPoint(mine.forks(), mine.end(), theirs.forks(), theirs.end())
+	return ok && common >= mine.Image.LSN
+}
+
+// named is the database of that name, nil without one that has content.
+func (d *Disk) named(database string) *DiskDatabase {
+	for _, db := range d.Databases {
+		if db.State.Name == database && db.Image != nil {
+			return db
+		}
+	}
+	return nil
+}
+
+func (db *DiskDatabase) end() LSN {
+	if n := len(db.Log); n > 0 {
+		return max(db.Image.LSN, db.Log[n-1].LSN)
+	}
+	return db.Image.LSN
+}
+
+func (db *DiskDatabase) forks() []Fork {
+	f := db.Image.Forks
+	for _, r := range db.Log[logTail(db.Log).after(db.Image.LSN):] {
+		for i := range r.Changes {
+			if r.Changes[i].Op == OpFork {
+				f = append(f[:len(f):len(f)], *r.Changes[i].Fork)
+			}
+		}
+	}
+	return f
+}
+
 func (d *Disk) find(id DatabaseID) (int, bool) {
 	i := sort.Search(len(d.Databases), func(i int) bool { return d.Databases[i].State.ID >= id })
 	return i, i < len(d.Databases) && d.Databases[i].State.ID == id
