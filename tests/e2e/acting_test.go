@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,16 +112,41 @@ func (s *scene) controllersGoOn(t *testing.T) bool {
 // giving up its lock. Containers of a local cluster are processes of this machine.
 func (s *scene) killController(t *testing.T) {
 	t.Helper()
-	p := s.e.actingController(t)
-	if p == nil || len(p.Status.ContainerStatuses) == 0 {
-		t.Fatal("no controller acts")
-	}
-	_, id, _ := strings.Cut(p.Status.ContainerStatuses[0].ContainerID, "://")
-	pid := processesOf(t, id)[0]
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if err := s.controllerKiller(t)(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.timeline.note("killed the controller %s, process %d", p.Name, pid)
+}
+
+// controllerKiller does the same later and within one round trip: which process belongs to
+// which controller is looked up now, which of them acts only then.
+func (s *scene) controllerKiller(t *testing.T) func(context.Context) error {
+	t.Helper()
+	processes := map[string]int{}
+	for _, p := range s.e.controllers(t) {
+		if len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Running != nil {
+			_, id, _ := strings.Cut(p.Status.ContainerStatuses[0].ContainerID, "://")
+			processes[p.Name] = processesOf(t, id)[0]
+		}
+	}
+	return func(ctx context.Context) error {
+		l := &coordinationv1.Lease{}
+		if err := s.e.quick.Get(ctx, client.ObjectKey{Namespace: manifests.Default().Namespace, Name: "kubectl-mssql-controller"}, l); err != nil {
+			return fmt.Errorf("look which controller acts: %w", err)
+		}
+		if l.Spec.HolderIdentity == nil {
+			return errors.New("no controller acts")
+		}
+		name, _, _ := strings.Cut(*l.Spec.HolderIdentity, "_")
+		pid, known := processes[name]
+		if !known {
+			return fmt.Errorf("the acting controller %s is none of %v", name, processes)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			return fmt.Errorf("kill the controller %s: %w", name, err)
+		}
+		s.timeline.note("killed the controller %s, process %d", name, pid)
+		return nil
+	}
 }
 
 // processesOf finds the processes of the container with this ID, its first one first.

@@ -63,7 +63,7 @@ func controlFaults() []faultCase {
 		{"an automatic failover, when the target is PRIMARY and not published", arrived(), func(t *testing.T, s *scene) { s.signal(t, s.primary, "KILL") }, []string{"degraded"}},
 	} {
 		cases = append(cases, faultCase{name: "the controller is killed in " + c.name, topology: three, told: c.told, fault: func(t *testing.T, s *scene) func(*api.SQLServerAvailabilityGroup) bool {
-			seen := s.catch(t, c.when, func() { s.killController(t) })
+			seen := s.catch(t, c.when, s.controllerKiller(t))
 			c.begin(t, s)
 			seen()
 			s.waitGranted(t, s.epoch)

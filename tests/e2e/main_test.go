@@ -36,8 +36,9 @@ type env struct {
 	cluster cluster.Cluster
 	config  *rest.Config
 	client  client.Client
-	bin     string // directory with kubectl-mssql
-	image   string // SQL Server's image
+	quick   client.WithWatch // waits for nothing but the API server
+	bin     string           // directory with kubectl-mssql
+	image   string           // SQL Server's image
 }
 
 var shared *env
@@ -92,6 +93,11 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	if e.client, err = client.New(e.config, client.Options{Scheme: scheme}); err != nil {
+		return 1, err
+	}
+	unlimited := rest.CopyConfig(e.config)
+	unlimited.QPS = -1
+	if e.quick, err = client.NewWithWatch(unlimited, client.Options{Scheme: scheme}); err != nil {
 		return 1, err
 	}
 	archives := []string{filepath.Join(bin, "kubectl-mssql.tar")}

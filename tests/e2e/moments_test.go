@@ -3,17 +3,20 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/state"
 )
 
 // pass lets time pass: that of a fault, not of an expectation.
@@ -83,25 +86,38 @@ func (s *scene) waitRestarted(t *testing.T, replica string) {
 	}
 }
 
-// catch watches for a moment of the record from now on and then does something at once.
-// The function that it returns waits until that was done.
-func (s *scene) catch(t *testing.T, moment moment, then func()) func() {
+// catch watches the record for a moment from now on and does something in that instant.
+// It is a watch and not a poll: each change of the record is an event, so that a phase of
+// a third of a second is not missed. The function that it returns waits until it was done.
+func (s *scene) catch(t *testing.T, moment moment, then func(context.Context) error) func() {
 	t.Helper()
-	seen := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
+	w, err := s.e.quick.Watch(ctx, &coordinationv1.LeaseList{}, client.InNamespace(namespace), client.MatchingFields{"metadata.name": api.LeaseName(s.group)})
+	if err != nil {
+		t.Fatalf("watch the record: %v", err)
+	}
+	done := make(chan error, 1)
 	go func() {
-		seen <- wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
-			a := s.authority(t)
-			return a.Exists && moment.is(s, a), nil
-		})
+		defer w.Stop()
+		for e := range w.ResultChan() {
+			l, ok := e.Object.(*coordinationv1.Lease)
+			if !ok {
+				continue
+			}
+			if a, _ := state.Decode(l, ""); a.Exists && moment.is(s, a) {
+				s.timeline.note("the moment %q", moment.name)
+				done <- then(ctx)
+				return
+			}
+		}
+		done <- fmt.Errorf("it was not seen in two minutes, or the watch ended")
 	}()
 	return func() {
 		t.Helper()
-		if err := <-seen; err != nil {
-			t.Fatalf("the moment %q was not seen: %v", moment.name, err)
+		if err := <-done; err != nil {
+			t.Fatalf("the moment %q: %v", moment.name, err)
 		}
-		then()
 	}
 }
 
