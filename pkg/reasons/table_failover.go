@@ -112,6 +112,15 @@ func failover() []Entry {
 			},
 		},
 		{
+			"MSSQL2019", "StatusOutdated",
+			"What the resource says is old, or the servers themselves say otherwise: the operator's lock or the primary's Lease was not renewed for a while, or the primary does not say that it is one. Roles and states are shown as the servers say them, and nobody has judged yet who could take over.",
+			[]string{"kubectl mssql status NAME -w", "kubectl mssql check NAME"},
+			[]string{
+				"Wait some seconds: after an outage of the API server, or the loss of a primary, the operator has not looked yet.",
+				"If it stays, and no operator looks: see its pods and their log, and move the primary yourself if you must: kubectl mssql failover NAME --direct",
+			},
+		},
+		{
 			"MSSQL2101", "DataLossNotBounded",
 			"A forced move is bounded, by --allow-data-loss=SECONDS or maxReplicationLagSeconds, and the loss cannot be shown to be below it.", nil,
 			[]string{"Wait for the old primary, or accept with --allow-data-loss=unlimited."},

@@ -45,6 +45,9 @@ type Result struct {
 	// Replicas, for a dry run of a move; UnderWay what goes on meanwhile, null when nothing does.
 	Replicas []Candidate `json:"replicas"`
 	UnderWay *UnderWay   `json:"underWay"`
+	// Outdated is why what the operator said of the replicas may not be so any more, for a dry
+	// run; empty while there is no sign of it.
+	Outdated string `json:"outdated"`
 	// Request that was, or would be, sent; null where none is.
 	Request any `json:"request"`
 }

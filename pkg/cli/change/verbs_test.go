@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/clitest"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
 )
 
 const groups = "sqlserveravailabilitygroups"
@@ -684,14 +686,52 @@ func TestAFenceIsWrittenDownAndTakenBack(t *testing.T) {
 	}
 }
 
+// notRenewed is a Lease that the API server has not taken a renewal of for so long,
+// whatever the clock of who renews it says.
+func notRenewed(namespace, name string, d time.Duration) *coordinationv1.Lease {
+	written := metav1.NewTime(time.Now().Add(-d))
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x", Time: &written}}},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("x"), LeaseDurationSeconds: new(int32(7)), RenewTime: &metav1.MicroTime{Time: time.Now().Add(time.Hour)}},
+	}
+}
+
+func TestADryRunSaysThatItsFactsAreOld(t *testing.T) {
+	t.Parallel()
+	moving := func(g *api.SQLServerAvailabilityGroup) { g.Status.TargetPrimary = "sales-1" }
+	for name, c := range map[string]struct {
+		group            func(*api.SQLServerAvailabilityGroup)
+		operator, holder time.Duration
+		says             string
+	}{
+		"nobody looks":                            {nil, 41 * time.Second, 0, "outdated: the operator has not looked for 4"},
+		"the primary does not renew":              {nil, 0, 41 * time.Second, "outdated: primary sales-0 has not renewed its Lease for 4"},
+		"the operator is about it":                {moving, 0, 41 * time.Second, ""},
+		"all is well":                             {nil, time.Second, 2 * time.Second, ""},
+		"another controller may yet take over":    {nil, 9 * time.Second, 0, ""},
+		"a renewal or two are late, and no cause": {nil, 0, 8 * time.Second, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := clitest.Start(t)
+			g := sales()
+			if c.group != nil {
+				c.group(g)
+			}
+			a.Add(t, g, notRenewed(manifests.DefaultNamespace, manifests.Name, c.operator), notRenewed("prod", api.LeaseName("sales"), c.holder))
+			got := quiet(t, a, "failover", "sales", "--dry-run")
+			if strings.Contains(got.out, "outdated:") != (c.says != "") || !strings.Contains(got.out, c.says) || got.code != exit.OK {
+				t.Errorf("want %q\n%s", c.says, got)
+			}
+		})
+	}
+}
+
 func TestAFenceOfThePrimaryNeedsAnOperatorThatMovesIt(t *testing.T) {
 	t.Parallel()
 	a := clitest.Start(t)
 	a.Add(t, sales())
-	old := time.Now().Add(-10 * time.Minute).UTC().Format("2006-01-02T15:04:05.000000Z")
-	if err := a.AddYAML("apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {namespace: mssql-system, name: kubectl-mssql-controller}\nspec: {holderIdentity: x, renewTime: \"" + old + "\"}\n"); err != nil {
-		t.Fatal(err)
-	}
+	a.Add(t, notRenewed(manifests.DefaultNamespace, manifests.Name, 10*time.Minute))
 	got := quiet(t, a, "fence", "on", "sales", "sales-0", "--yes")
 	if got.code != exit.Refused || !strings.Contains(got.errOut, "failover sales --direct") || len(a.Writes()) > 0 {
 		t.Errorf("writes %v\n%s", a.Writes(), got)

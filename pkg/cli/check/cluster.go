@@ -12,9 +12,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/renewal"
 )
 
 const (
@@ -138,7 +139,7 @@ func judgeClocks(s *section, leases []coordinationv1.Lease) {
 	seen := 0
 	for i := range leases {
 		l := &leases[i]
-		written, ok := writtenAt(l.ManagedFields)
+		written, ok := renewal.Written(l.ManagedFields)
 		if !ok || l.Spec.RenewTime == nil {
 			continue
 		}
@@ -158,17 +159,6 @@ func judgeClocks(s *section, leases []coordinationv1.Lease) {
 	if len(names) == 0 && seen > 0 {
 		s.ok("clocks", fmt.Sprintf("%d nodes agree with the API server", seen))
 	}
-}
-
-// writtenAt is when the API server took the object's newest change in, by its own clock.
-func writtenAt(fields []metav1.ManagedFieldsEntry) (time.Time, bool) {
-	var newest time.Time
-	for _, f := range fields {
-		if f.Time != nil && f.Time.After(newest) {
-			newest = f.Time.Time
-		}
-	}
-	return newest, !newest.IsZero()
 }
 
 // storage: can volumes be made, and can they grow?

@@ -17,6 +17,7 @@ import (
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/installation"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/renewal"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/state"
 )
@@ -189,7 +190,7 @@ func judgeLease(s *section, l *coordinationv1.Lease, g *api.SQLServerAvailabilit
 		return
 	}
 	limit := g.Spec.AutomaticFailover.Timing.Effective().D()
-	written, ok := writtenAt(l.ManagedFields)
+	written, ok := renewal.Written(l.ManagedFields)
 	age := now.Sub(written).Round(time.Second)
 	switch {
 	case a.Holder.Zero():

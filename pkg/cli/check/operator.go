@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/installation"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/renewal"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/skew"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
 )
@@ -164,7 +165,7 @@ func (ch *Checker) leader(ctx context.Context, s *section, server Server, namesp
 		s.fail(CodeLeaderLock, "leader", "the lock is free: nobody leads", "see the logs of the controllers")
 		return
 	}
-	if written, ok := writtenAt(l.ManagedFields); ok && !server.Date.IsZero() {
+	if written, ok := renewal.Written(l.ManagedFields); ok && !server.Date.IsZero() {
 		if age := server.Date.Sub(written); age > leaderFresh {
 			s.fail(CodeLeaderLock, "leader", fmt.Sprintf("%s has not renewed the lock for %s", *l.Spec.HolderIdentity, age.Round(time.Second)), "see the logs of the controllers")
 			return

@@ -35,6 +35,9 @@ type Factory interface {
 	RESTConfig() (*rest.Config, error)
 	Client() (client.Client, error)
 	Clock() clock.WithTicker
+	// ServerTime is the API server's clock, as its newest answer told it to a second; not ok
+	// before one came. What the cluster wrote is compared with it, never with this machine's.
+	ServerTime() (now time.Time, ok bool)
 	// Name is how the user calls us: "kubectl mssql", or the file's name.
 	Name() string
 }
@@ -43,6 +46,7 @@ type Factory interface {
 type Kube struct {
 	flags *genericclioptions.ConfigFlags
 	name  string
+	serverClock
 
 	mu     sync.Mutex
 	config *rest.Config
@@ -94,6 +98,7 @@ func (k *Kube) restConfig() (*rest.Config, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second
 	}
+	c.Wrap(k.listen)
 	k.config = c
 	return c, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/change"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/tunnel"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/agops"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/live"
@@ -43,8 +44,6 @@ func liveEngine(config *rest.Config, c client.Client, clk clock.Clock, identity 
 }
 
 const (
-	// controllerLock is the name of the Lease by which the controllers choose the one that acts.
-	controllerLock = "kubectl-mssql-controller"
 	// lockDuration is how long it holds when the Lease does not say so.
 	lockDuration = 15 * time.Second
 	// lockMargin is waited longer, so that a slow renewal is not taken for none.
@@ -267,13 +266,13 @@ func (o *Options) abandoned(ctx context.Context, r *change.Result, err error) er
 // group's own Lease keeps two from acting against each other.
 func (o *Options) noController(ctx context.Context) error {
 	var first coordinationv1.Lease
-	key := client.ObjectKey{Namespace: o.OperatorNamespace, Name: controllerLock}
+	key := client.ObjectKey{Namespace: o.OperatorNamespace, Name: manifests.Name}
 	err := o.Client.Get(ctx, key, &first)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		o.trail.Warn("it is not known whether an operator runs: you may not read Lease %s in namespace %s", controllerLock, o.OperatorNamespace)
+		o.trail.Warn("it is not known whether an operator runs: you may not read Lease %s in namespace %s", manifests.Name, o.OperatorNamespace)
 		return nil
 	case err != nil:
 		return fmt.Errorf("look for an operator: %w", err)

@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/output"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/agops"
 )
@@ -60,6 +61,7 @@ type testFactory struct {
 func (f testFactory) Namespace() (string, bool, error)  { return "prod", true, nil }
 func (f testFactory) RESTConfig() (*rest.Config, error) { return f.a.Config(), nil }
 func (f testFactory) Clock() clock.WithTicker           { return f.clk }
+func (f testFactory) ServerTime() (time.Time, bool)     { return f.clk.Now(), true }
 func (f testFactory) Name() string                      { return "kubectl mssql" }
 func (f testFactory) Client() (client.Client, error) {
 	s, err := factory.Scheme()
@@ -181,7 +183,7 @@ func lock(holder string, version int) *coordinationv1.Lease {
 	seconds := int32(15)
 	renewed := metav1.NewMicroTime(time.Date(2020, 1, 1, 0, 0, version, 0, time.UTC))
 	return &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "mssql-system", Name: controllerLock},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "mssql-system", Name: manifests.Name},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
 }
 

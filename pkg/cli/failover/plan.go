@@ -100,6 +100,9 @@ func (o *Options) dryRun(ctx context.Context, r *change.Result) error {
 	g := o.Group
 	r.Replicas, r.Result = candidates(g), change.ResultDryRun
 	r.To, r.UnderWay = o.choice(r.Replicas), underWay(g)
+	if !o.Direct { // else everything was looked at just now
+		r.Outdated = o.outdated(ctx)
+	}
 	q, err := o.request(ctx)
 	if err != nil {
 		return err
@@ -107,6 +110,9 @@ func (o *Options) dryRun(ctx context.Context, r *change.Result) error {
 	r.Request, r.Plan = q, o.plan().Lines
 	if o.Output.Text() {
 		fmt.Fprintf(o.Streams.Out, "%s/%s: primary %s\n", g.Namespace, g.Name, orDash(g.Status.PrimaryReplica))
+		if r.Outdated != "" {
+			fmt.Fprintf(o.Streams.Out, "outdated: %s; what follows may not be so any more\n", r.Outdated)
+		}
 		for _, c := range r.Replicas {
 			what := "could be promoted without loss"
 			if !c.Ready {

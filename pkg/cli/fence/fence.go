@@ -8,24 +8,17 @@ import (
 	"strings"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/change"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/renewal"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
 )
 
-const (
-	defaultOperatorNamespace = manifests.DefaultNamespace
-	// controllerLock is the name of the Lease that the acting controller renews.
-	controllerLock = "kubectl-mssql-controller"
-	// silentOperator is after how long without a renewal the operator is taken for gone. The
-	// Lease's time is another machine's; this is a courtesy, and generous.
-	silentOperator = 2 * time.Minute
-)
+const defaultOperatorNamespace = manifests.DefaultNamespace
 
 // Options of one call.
 type Options struct {
@@ -187,15 +180,12 @@ func (o *Options) refuse(ctx context.Context, w change.Without) error {
 // operatorActs refuses the primary's fence while nobody would move the primary first. What
 // cannot be known does not hinder.
 func (o *Options) operatorActs(ctx context.Context) error {
-	var l coordinationv1.Lease
-	if err := o.Client.Get(ctx, client.ObjectKey{Namespace: o.OperatorNamespace, Name: controllerLock}, &l); err != nil || l.Spec.RenewTime == nil {
+	lock, err := renewal.ReadLock(ctx, o.Client, o.OperatorNamespace, o.Factory)
+	if err != nil || !lock.Silent() {
 		return nil //nolint:nilerr // a courtesy: without the right to read it nothing is known
 	}
-	if age := o.Factory.Clock().Since(l.Spec.RenewTime.Time); age > silentOperator {
-		return exit.Errorf(exit.Refused, fmt.Sprintf("move it first: %s failover %s --direct", o.Factory.Name(), o.Name),
-			"refused: %s is the primary, and the operator that would move it first has not been heard of for %s", o.Target, age.Truncate(time.Second))
-	}
-	return nil
+	return exit.Errorf(exit.Refused, fmt.Sprintf("move it first: %s failover %s --direct", o.Factory.Name(), o.Name),
+		"refused: %s is the primary, and the operator that would move it first has not been heard of for %s", o.Target, lock.Age.Truncate(time.Second))
 }
 
 // plan is what will happen.

@@ -40,6 +40,7 @@ func table() map[string]Need {
 			only(Data, optional(rule("the same, where the API server's proxy cannot reach the pods", "", "pods/portforward", InNamespace, "create"))),
 			optional(rule("tell where the write Service leads", "discovery.k8s.io", "endpointslices", InNamespace, "list")),
 			optional(rule("tell that no operator runs", apps, "deployments", InCluster, "list")),
+			optional(rule("tell that none looks: when the acting one last renewed its lock", "coordination.k8s.io", "leases", InCluster, "get")),
 			optional(rule("-v: how many pods may be evicted", "policy", "poddisruptionbudgets", InNamespace, "get")),
 			optional(rule("-vv: what was told", "", "events", InNamespace, "list")),
 		}},
@@ -69,7 +70,8 @@ func table() map[string]Need {
 		"failover": {Level: Operate, Rules: []Rule{
 			readGroup("get"),
 			rule("request the move", api.Group, groups, InNamespace, "patch"),
-			optional(rule("--direct: see whether an operator acts", "coordination.k8s.io", "leases", InCluster, "get")),
+			optional(rule("--direct: see whether an operator acts; --dry-run: tell when it last did", "coordination.k8s.io", "leases", InCluster, "get")),
+			optional(rule("--dry-run: tell that the primary does not renew", "coordination.k8s.io", "leases", InNamespace, "get")),
 			only(Data, optional(rule("--direct: hold the group's Lease", "coordination.k8s.io", "leases", InNamespace, "get", "create", "update"))),
 			only(Data, optional(rule("--direct: the operator's login and authority", "", "secrets", InNamespace, "get"))),
 			only(Data, optional(rule("--direct: see and label the pods", "", "pods", InNamespace, "get", "patch"))),

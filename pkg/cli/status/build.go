@@ -32,6 +32,9 @@ type LeaseFacts struct {
 	// Problem is why the record is no proof for anyone.
 	Problem string
 	Renewed time.Time
+	// Silent is for how long it was not renewed, by the API server's clock alone.
+	Silent      time.Duration
+	SilentKnown bool
 }
 
 // Input of Build: the resource and what was seen besides it.
@@ -72,6 +75,7 @@ func Build(in Input) Document {
 	g := in.Group
 	st := &g.Status
 	d := newDocument()
+	d.WritesKnown = true
 	d.Namespace, d.Name, d.Group = g.Namespace, g.Name, g.TSQLName()
 	d.Phase, d.Reason, d.Primary = string(st.Phase), st.Reason, st.PrimaryReplica
 	d.WriteEndpoint = fmt.Sprintf("%s:%d", g.ListenerName(), port(g.Spec.Listener.Port))
@@ -99,6 +103,7 @@ func Build(in Input) Document {
 	d.lease(in)
 	d.operation(in)
 	d.live(in)
+	d.doubt(in)
 	d.replicas(in)
 	for i := range d.Replicas {
 		r := &d.Replicas[i]
@@ -212,6 +217,9 @@ func (d *Document) lease(in Input) {
 		}
 		l.Stale = append(l.Stale, x.Stale...)
 		l.Renewed = instant(in.Lease.Renewed)
+		if in.Lease.SilentKnown {
+			l.Silent = inSeconds(in.Lease.Silent)
+		}
 		if d.Primary == "" && x.LastPrimary != "" {
 			d.LastPrimary = x.LastPrimary
 		}
@@ -240,15 +248,7 @@ func (d *Document) live(in Input) {
 		return
 	}
 	d.Phase, d.Reason = PhaseUnattended, "no operator is running, nothing is failed over"
-	p := primaryReport(in.Reports)
-	d.Writable = p != nil && len(p.Unusable) == 0
-	d.WritesDownSeconds = nil
-	switch {
-	case p == nil:
-		d.Primary, d.PrimarySince, d.PrimaryBy = "", nil, ""
-	case p.Replica != d.Primary:
-		d.Primary, d.LastPrimary, d.PrimarySince, d.PrimaryBy = p.Replica, p.Replica, nil, ""
-	}
+	d.asServersSay(in)
 }
 
 // automatic tells whether a failover would happen by itself.
@@ -263,6 +263,10 @@ func (d *Document) automatic(in Input) {
 		d.AutomaticFailover = "disarmed: " + d.Paused.who(in.Now)
 	case in.unattended():
 		d.AutomaticFailover = "out of order while no operator runs"
+	case in.silentOperator() != nil:
+		d.AutomaticFailover = "out of order while no operator looks"
+	case d.Doubt != nil:
+		d.AutomaticFailover = "not known until the operator has looked"
 	case d.SafeTargets == 0:
 		d.AutomaticFailover = "armed, but no replica could take over now"
 	case d.SafeTargets == 1 && len(g.Spec.Replicas) > 2:
@@ -309,10 +313,11 @@ func (d *Document) verdict(in Input) {
 		d.Level, d.ExitCode = LevelBad, 9
 	default:
 		d.Level, d.ExitCode = LevelWarn, 8
-		if !d.Writable {
-			d.ExitCode = 9
+		if d.Writable || !d.WritesKnown && len(in.Reports) == 0 {
+			return
 		}
-		if !d.Writable && d.Phase == PhaseUnattended {
+		d.ExitCode = 9
+		if d.Phase == PhaseUnattended || d.Phase == PhaseUnknown {
 			d.Level = LevelBad
 		}
 	}

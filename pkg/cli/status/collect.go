@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/exit"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/factory"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/measure"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/renewal"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/reasons"
@@ -110,11 +111,14 @@ type around struct {
 	pods     []corev1.Pod
 	podsRead bool
 	lease    *coordinationv1.Lease
-	operator *Operator
-	slices   []discoveryv1.EndpointSlice
-	budget   *Budget
-	events   []events.Event
-	unseen   []Unseen
+	// silent is for how long it had not been renewed when it was read.
+	silent      time.Duration
+	silentKnown bool
+	operator    *Operator
+	slices      []discoveryv1.EndpointSlice
+	budget      *Budget
+	events      []events.Event
+	unseen      []Unseen
 }
 
 func (a *around) miss(source, verb, resource, namespace string, err error) {
@@ -193,6 +197,7 @@ func (c *Collector) Look(ctx context.Context, name string) (Seen, error) {
 		if t := a.lease.Spec.RenewTime; t != nil {
 			in.Lease.Renewed = t.Time
 		}
+		in.Lease.Silent, in.Lease.SilentKnown = a.silent, a.silentKnown
 	}
 	d := Build(in)
 	return Seen{Group: &d}, nil
@@ -239,6 +244,7 @@ func (c *Collector) readLease(ctx context.Context, name string, a *around) {
 	switch {
 	case err == nil:
 		a.lease = &l
+		a.silent, a.silentKnown = renewal.Age(&l, c.Factory)
 	case !apierrors.IsNotFound(err):
 		a.miss("lease", "get", "leases.coordination.k8s.io", c.Namespace, err)
 	}
@@ -310,6 +316,16 @@ func (c *Collector) readOperator(ctx context.Context, a *around) {
 		if a.operator == nil || a.operator.Ready == 0 && o.Ready > 0 {
 			a.operator = &o
 		}
+	}
+	if a.operator == nil || len(list.Items) > 1 {
+		return // of several, it is not known which one looks after this namespace
+	}
+	lock, err := renewal.ReadLock(ctx, c.Client, a.operator.Namespace, c.Factory)
+	if err != nil {
+		return
+	}
+	if a.operator.lock = lock; lock.Known {
+		a.operator.Silent = inSeconds(lock.Age)
 	}
 }
 

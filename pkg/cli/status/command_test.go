@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,7 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/manifests"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/state"
 )
 
 type call struct {
@@ -122,7 +124,7 @@ func TestStatus_OfNineReplicasAsksAllAtOnce(t *testing.T) {
 		count[r.Verb+" "+r.Resource]++
 	}
 	want := map[string]int{
-		"get sqlserveravailabilitygroups": 1, "list pods": 1, "get leases": 1, "list deployments": 1, "list endpointslices": 1, "get pods/proxy": 9,
+		"get sqlserveravailabilitygroups": 1, "list pods": 1, "get leases": 2, "list deployments": 1, "list endpointslices": 1, "get pods/proxy": 9,
 	}
 	if fmt.Sprint(count) != fmt.Sprint(want) {
 		t.Errorf("round trips %v, want %v", count, want)
@@ -151,6 +153,46 @@ func BenchmarkStatus_OfNineReplicas(b *testing.B) {
 	b.ReportMetric(float64(fastest.Microseconds())/1000, "ms-fastest")
 	if fastest > maxStatus {
 		b.Errorf("a status of nine replicas takes %s at best, at most %s are wanted", fastest, maxStatus)
+	}
+}
+
+func TestStatus_OfAnOldResourceIsUnknown(t *testing.T) {
+	t.Parallel()
+	lease := func(namespace, name, holder string, age time.Duration) *coordinationv1.Lease {
+		written := metav1.NewTime(time.Now().Add(-age))
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x", Time: &written}}},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(7)), RenewTime: &metav1.MicroTime{Time: time.Unix(0, 0)}},
+		}
+	}
+	for name, c := range map[string]struct {
+		operator, primary time.Duration
+		change            func(a *clitest.API)
+		want              string
+	}{
+		"at rest":                      {time.Second, 2 * time.Second, func(*clitest.API) {}, "✔ prod/sales  Healthy"},
+		"the operator does not look":   {time.Minute, 2 * time.Second, func(*clitest.API) {}, "! prod/sales  Unknown   the operator has not looked for 1m"},
+		"the primary is gone":          {time.Second, 8 * time.Second, func(a *clitest.API) { a.Page("sales-0", api.PortProbes, managerapi.PathReport, "gone") }, "has not renewed its Lease for"},
+		"the primary renews, unasked":  {time.Second, 2 * time.Second, func(a *clitest.API) { a.Page("sales-0", api.PortProbes, managerapi.PathReport, "gone") }, "✔ prod/sales  Healthy"},
+		"the primary answers, cut off": {time.Second, time.Minute, func(*clitest.API) {}, "✔ prod/sales  Healthy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := clitest.Start(t)
+			sales(t, a, 3)
+			a.Add(t, lease("kubectl-mssql-system", manifests.Name, "x", c.operator))
+			l := lease("prod", api.LeaseName("sales"), "sales-0", c.primary)
+			uid := string(a.Get("sqlserveravailabilitygroups", "prod", "sales").GetUID())
+			if err := state.Encode(l, ag.Authority{Holder: ag.Run{Replica: "sales-0", PodUID: "u"}, Epoch: 7, AGUID: uid}, time.Second); err != nil {
+				t.Fatal(err)
+			}
+			a.Add(t, l)
+			c.change(a)
+			out, errOut, err := run(t, a, "sales")
+			if err != nil || !strings.Contains(out, c.want) {
+				t.Errorf("want %q, got %v %s\n%s", c.want, err, errOut, out)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/events"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/output"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/renewal"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
 )
 
@@ -34,7 +35,12 @@ type Document struct {
 	Level      Level  `json:"level"`
 	Phase      string `json:"phase"`
 	Reason     string `json:"reason"`
-	// Writable tells whether clients can write now.
+	// Doubt is why the phase of the resource is not believed; null while it is.
+	Doubt *Doubt `json:"doubt"`
+	// WritesKnown is false where nothing tells whether clients can write: the resource is not
+	// believed, and its primary does not answer.
+	WritesKnown bool `json:"writesKnown"`
+	// Writable tells whether clients can write now; false where that is not known.
 	Writable          bool         `json:"writable"`
 	WritesDownSeconds *float64     `json:"writesDownSeconds"`
 	ReadyReplicas     int          `json:"readyReplicas"`
@@ -148,6 +154,11 @@ type Operator struct {
 	Version   string `json:"version"`
 	Ready     int32  `json:"ready"`
 	Replicas  int32  `json:"replicas"`
+	// Silent is for how long the acting controller has not renewed its lock, by the API
+	// server's clock; null when that may not be read.
+	Silent *float64 `json:"silentSeconds"`
+
+	lock renewal.Lock
 }
 
 // Operation under way.
@@ -193,14 +204,16 @@ type Finding struct {
 
 // Lease is the record of who may write.
 type Lease struct {
-	Holder   string     `json:"holder"`
-	Epoch    int64      `json:"epoch"`
-	Renewed  *time.Time `json:"renewed"`
-	K        int32      `json:"k"`
-	Rule     int64      `json:"rule"`
-	Set      []string   `json:"set"`
-	Unfenced []string   `json:"unfenced"`
-	Stale    []string   `json:"stale"`
+	Holder  string     `json:"holder"`
+	Epoch   int64      `json:"epoch"`
+	Renewed *time.Time `json:"renewed"`
+	// Silent is for how long it was not renewed, by the API server's clock; null when not known.
+	Silent   *float64 `json:"silentSeconds"`
+	K        int32    `json:"k"`
+	Rule     int64    `json:"rule"`
+	Set      []string `json:"set"`
+	Unfenced []string `json:"unfenced"`
+	Stale    []string `json:"stale"`
 	// Problem is why it is no proof for anyone.
 	Problem string `json:"problem"`
 }
@@ -293,6 +306,7 @@ type InstanceDocument struct {
 	Level         Level      `json:"level"`
 	Phase         string     `json:"phase"`
 	Reason        string     `json:"reason"`
+	Doubt         *Doubt     `json:"doubt"`
 	Writable      bool       `json:"writable"`
 	Ready         bool       `json:"ready"`
 	State         string     `json:"state"`

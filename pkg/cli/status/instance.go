@@ -65,6 +65,7 @@ func BuildInstance(in InstanceInput) InstanceDocument {
 			d.Reason = d.Paused.who(in.Now)
 		}
 	}
+	d.doubt(in)
 	d.problemsOf(in)
 	switch {
 	case in.Operator != nil && in.Operator.Ready == 0:
@@ -134,6 +135,9 @@ func (t *text) instance(d InstanceDocument) {
 	writes, reason := "not available", d.Reason
 	if d.Writable {
 		writes = "writes fine"
+	}
+	if d.Doubt != nil && !t.o.wide() {
+		reason = d.Doubt.Message
 	}
 	parts := []string{writes}
 	if api.Phase(d.Phase) == api.PhaseRunning {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 )
 
@@ -34,6 +35,27 @@ func (d *Document) operation(in Input) {
 	}
 	o.Now, o.Next = under(in, op), following(in, op)
 	d.Operation = o
+	d.moves(in, op)
+}
+
+// moves: the Lease tells of the move before the resource does, which is written later or,
+// when the operator ends in the middle, by the next one.
+func (d *Document) moves(in Input, op *ag.Operation) {
+	if d.Phase != string(api.PhaseHealthy) && d.Phase != string(api.PhaseDegraded) {
+		return
+	}
+	switch op.Kind {
+	case ag.OperationSwitchover, ag.OperationHandover:
+		d.Phase = string(api.PhaseSwitchingOver)
+	case ag.OperationFailover, ag.OperationForced:
+		d.Phase = string(api.PhaseFailingOver)
+	case ag.OperationBootstrap:
+		return
+	}
+	d.Reason = fmt.Sprintf("%s to %s: %s", op.Kind, orWord(op.Target, "?"), op.Phase)
+	if len(in.Reports) > 0 {
+		d.asServersSay(in)
+	}
 }
 
 // under says what the phase is about in a person's words, with the numbers of the target.

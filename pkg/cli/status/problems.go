@@ -27,8 +27,9 @@ func (d *Document) problems(in Input) {
 		d.add("OperatorSilent", "", fmt.Sprintf("the operator in namespace %s has no ready pod: nobody watches the group, and the resource may be old", in.Operator.Namespace),
 			"kubectl get pods -n "+in.Operator.Namespace, in.Self+" explain OperatorSilent")
 	}
+	d.outdated(in)
 	for _, c := range g.Status.Conditions {
-		if in.unattended() {
+		if d.byServers(in) {
 			break
 		}
 		bad := c.Status == metav1.ConditionTrue

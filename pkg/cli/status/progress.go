@@ -11,7 +11,7 @@ import (
 // progress is what the operator says of its next step. While no operator runs, that is
 // what one said who is gone.
 func (d *Document) progress(in Input) {
-	if in.unattended() {
+	if d.byServers(in) {
 		return
 	}
 	st := &in.Group.Status

@@ -24,12 +24,12 @@ func (d *Document) replicas(in Input) {
 		if ok {
 			row.fromResource(in, d, r)
 		}
-		row.fromPod(in)
+		row.fromPod(in, d.byServers(in))
 		row.fromReport(in, p, d.Primary == "")
-		if ok && !in.unattended() {
+		if ok && !d.byServers(in) {
 			row.IfPromoted = d.promoted(row, r, spec)
 		}
-		if in.unattended() {
+		if d.byServers(in) {
 			row.unattended(in, p)
 		}
 		row.age(in)
@@ -126,7 +126,7 @@ func (row *ReplicaRow) fence(in Input, r api.ReplicaStatus) {
 	}
 }
 
-func (row *ReplicaRow) fromPod(in Input) {
+func (row *ReplicaRow) fromPod(in Input, live bool) {
 	pod, ok := in.Pods[row.Name]
 	if !ok {
 		return
@@ -135,7 +135,7 @@ func (row *ReplicaRow) fromPod(in Input) {
 	if row.Node == "" {
 		row.Node = pod.Node
 	}
-	if in.unattended() {
+	if live {
 		row.Ready = pod.Ready
 	}
 }

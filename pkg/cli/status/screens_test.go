@@ -18,6 +18,7 @@ import (
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/events"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/iostreams"
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/cli/renewal"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/instance/managerapi"
 	"github.com/kubectl-mssql/kubectl-mssql/pkg/sql/ag"
 )
@@ -63,7 +64,7 @@ func group() (*api.SQLServerAvailabilityGroup, Input) {
 	in := Input{
 		Group: g, Now: now, Plugin: "1.4.0", Self: "kubectl mssql", Pods: map[string]PodFacts{}, Reports: map[string]managerapi.Report{},
 		Operator: &Operator{Namespace: "kubectl-mssql-system", Version: "1.4.0", Ready: 2, Replicas: 2},
-		Lease: &LeaseFacts{Renewed: before(time.Second), Authority: ag.Authority{
+		Lease: &LeaseFacts{Renewed: before(time.Second), Silent: time.Second, SilentKnown: true, Authority: ag.Authority{
 			Exists: true, Holder: ag.Run{Replica: "sales-0", PodUID: "u"}, Epoch: 7, LastPrimary: "sales-0",
 			Rule: ag.CommitRule{Number: 3, K: 1, Set: []ag.Member{{Replica: "sales-0"}, {Replica: "sales-1"}, {Replica: "sales-2"}}},
 		}},
@@ -133,7 +134,8 @@ func screens() map[string]Input {
 		"healthy": healthyScreen(), "failing-over": failingOverScreen(), "suspecting": suspectingScreen(), "led-elsewhere": ledElsewhereScreen(), "fencing": fencingScreen(), "blocked": blockedScreen(),
 		"seeding": seedingScreen(), "fenced": fencedScreen(), "new": newScreen(), "async": asyncScreen(),
 		"operator-down": operatorDownScreen(), "all-down": allDownScreen(), "few-rights": fewRightsScreen(), "one-unreachable": oneUnreachableScreen(),
-		"paused": pausedScreen(),
+		"paused": pausedScreen(), "operator-silent": operatorSilentScreen(), "primary-silent": primarySilentScreen(), "primary-denies": primaryDeniesScreen(),
+		"nobody-asked": nobodyAskedScreen(), "moves-already": movesAlreadyScreen(),
 	}
 }
 
@@ -372,6 +374,56 @@ func oneUnreachableScreen() Input {
 	return in
 }
 
+// silentLock is that of an operator that was not heard of for so long.
+func silentLock(in Input, d time.Duration) {
+	in.Operator.lock = renewal.Lock{Age: d, Known: true, Limit: 12 * time.Second}
+	in.Operator.Silent = inSeconds(d)
+}
+
+// operatorSilentScreen: the API server is back, its last word is that all is well, and the
+// primary is dead. The operator has not looked yet.
+func operatorSilentScreen() Input {
+	_, in := group()
+	silentLock(in, 41*time.Second)
+	in.Lease.Silent = 33 * time.Second
+	lose(in, "sales-0", 30*time.Second, "container ended: Error, exit code 137")
+	return in
+}
+
+// primarySilentScreen: an operator acts, and has not said yet that the primary is gone.
+func primarySilentScreen() Input {
+	_, in := group()
+	silentLock(in, time.Second)
+	in.Lease.Silent = 12 * time.Second
+	lose(in, "sales-0", 12*time.Second, "")
+	return in
+}
+
+// primaryDeniesScreen: somebody has moved the primary by hand a moment ago.
+func primaryDeniesScreen() Input {
+	_, in := group()
+	in.Reports["sales-0"], in.Reports["sales-1"] = report("sales-0", false), report("sales-1", true)
+	return in
+}
+
+// movesAlreadyScreen: a move has begun, and the operator ended before it could say so.
+func movesAlreadyScreen() Input {
+	_, in := group()
+	in.Lease.Authority.Operation = &ag.Operation{
+		ID: "fo-1a2b", Kind: ag.OperationSwitchover, Phase: ag.PhaseDemoting, From: "sales-0", Target: "sales-1", Owner: "the operator",
+		Cause: "requested by alice", StartedAt: before(2 * time.Second), Deadline: before(2*time.Second - time.Minute),
+	}
+	return in
+}
+
+// nobodyAskedScreen: the user may see that no operator looks, and may not ask the servers.
+func nobodyAskedScreen() Input {
+	in := fewRightsScreen()
+	in.Operator = &Operator{Namespace: "kubectl-mssql-system", Version: "1.4.0", Ready: 2, Replicas: 2}
+	silentLock(in, 5*time.Minute)
+	return in
+}
+
 func TestScreens_Golden(t *testing.T) {
 	t.Parallel()
 	for name, in := range screens() {
@@ -433,7 +485,10 @@ func instances() map[string]InstanceInput {
 	fenced.Reports = map[string]managerapi.Report{"one-0": {Replica: "one-0", Server: "fenced"}}
 	paused := one(api.PhasePaused, "the annotation stops every change; the server keeps running")
 	paused.Instance.Annotations = map[string]string{api.AnnotationPaused: "true"}
-	return map[string]InstanceInput{"instance-paused": paused, "instance-running": running, "instance-failed": failed, "instance-operator-down": alone, "instance-fenced": fenced}
+	unknown := one(api.PhaseRunning, "the server accepts logins")
+	unknown.Operator.lock = renewal.Lock{Age: 41 * time.Second, Known: true, Limit: 12 * time.Second}
+	unknown.Reports = map[string]managerapi.Report{"one-0": {Replica: "one-0", Server: "starting", Problem: "the server does not accept logins yet"}}
+	return map[string]InstanceInput{"instance-unknown": unknown, "instance-paused": paused, "instance-running": running, "instance-failed": failed, "instance-operator-down": alone, "instance-fenced": fenced}
 }
 
 func TestInstanceScreens_Golden(t *testing.T) {
@@ -451,7 +506,7 @@ func TestInstanceScreens_Golden(t *testing.T) {
 			})
 		}
 	}
-	for name, want := range map[string]int{"instance-running": 0, "instance-failed": 9, "instance-operator-down": 8, "instance-fenced": 9} {
+	for name, want := range map[string]int{"instance-running": 0, "instance-failed": 9, "instance-operator-down": 8, "instance-fenced": 9, "instance-unknown": 9} {
 		if got := BuildInstance(instances()[name]).ExitCode; got != want {
 			t.Errorf("%s: exit code %d, want %d", name, got, want)
 		}
@@ -602,6 +657,7 @@ func TestExitCode_TellsWritesDownFromDegraded(t *testing.T) {
 	cases := screens()
 	for name, want := range map[string]int{
 		"healthy": 0, "failing-over": 9, "suspecting": 9, "fencing": 9, "led-elsewhere": 8, "blocked": 9, "seeding": 8, "fenced": 8, "new": 9, "operator-down": 8, "all-down": 9, "few-rights": 0,
+		"one-unreachable": 0, "operator-silent": 9, "primary-silent": 9, "primary-denies": 8, "nobody-asked": 8, "moves-already": 8,
 	} {
 		if got := Build(cases[name]).ExitCode; got != want {
 			t.Errorf("%s: exit code %d, want %d", name, got, want)

@@ -123,6 +123,9 @@ func (t *text) verdict() {
 		reason = blockedText(d, t.o.wide())
 	default:
 		reason = d.Reason
+		if d.Doubt != nil && !t.o.wide() {
+			reason = d.Doubt.Message
+		}
 		add("%s", t.writes())
 		if api.Phase(d.Phase) == api.PhaseDegraded {
 			if t.o.wide() {
@@ -202,9 +205,12 @@ func (t *text) writes() string {
 		return "writes down for " + age(time.Duration(*t.d.WritesDownSeconds*float64(time.Second)))
 	case t.d.WritesDownSeconds != nil:
 		return "writes down " + age(time.Duration(*t.d.WritesDownSeconds*float64(time.Second)))
-	case t.d.Phase == PhaseUnattended && !t.answered():
+	case !t.d.WritesKnown:
+		return "writes not known"
+	case t.d.Phase != PhaseUnattended && t.d.Phase != PhaseUnknown:
+	case !t.answered():
 		return "no server answers"
-	case t.d.Phase == PhaseUnattended:
+	default:
 		return "writes down"
 	}
 	return "no writes yet"

@@ -254,7 +254,7 @@ func (t *text) databases() {
 		t.section("Databases  none in the group")
 		return
 	case d.Primary == "":
-		t.section(fmt.Sprintf("Databases  %d, not compared while there is no primary", d.DatabasesTotal))
+		t.section(fmt.Sprintf("Databases  %d, not compared while no primary is known", d.DatabasesTotal))
 		return
 	}
 	where, hint := "", ""
@@ -444,7 +444,10 @@ func (t *text) leaseDetails() {
 		return
 	}
 	t.row("Holder", "%s · epoch %d", dash(l.Holder), l.Epoch)
-	if l.Renewed != nil {
+	switch {
+	case l.Silent != nil:
+		t.row("Renewed", "%s ago, by the API server's clock", seconds(int64(*l.Silent)))
+	case l.Renewed != nil:
 		t.row("Renewed", "%s ago, by the clocks of two machines", age(t.o.Now.Sub(*l.Renewed)))
 	}
 	t.row("Commit rule", "k = %d over %s · record %d", l.K, dash(strings.Join(l.Set, ", ")), l.Rule)

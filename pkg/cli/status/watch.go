@@ -139,9 +139,12 @@ func (w *watcher) next(s screen) error {
 // fingerprint of one look: numbers and ages move all the time and are no news.
 func (x *oneScreen) fingerprint() string {
 	if i := x.seen.Instance; i != nil {
-		return asJSON(*i)
+		i := *i
+		i.Doubt, i.Operator, i.Reason = i.Doubt.still(), i.Operator.still(), withoutNumbers(i.Reason)
+		return asJSON(i)
 	}
 	d := *x.seen.Group
+	d.Doubt, d.Operator = d.Doubt.still(), d.Operator.still()
 	d.WritesDownSeconds = nil
 	d.Reason = withoutNumbers(d.Reason)
 	d.Replicas = slices.Clone(d.Replicas)
@@ -159,7 +162,7 @@ func (x *oneScreen) fingerprint() string {
 	}
 	if d.Lease != nil {
 		l := *d.Lease
-		l.Renewed = nil
+		l.Renewed, l.Silent = nil, nil
 		d.Lease = &l
 	}
 	if d.Waiting != nil {
@@ -181,6 +184,23 @@ func (x *oneScreen) fingerprint() string {
 		d.Problems[i].Message = withoutNumbers(d.Problems[i].Message)
 	}
 	return asJSON(d)
+}
+
+// still is without what changes with time alone.
+func (x *Doubt) still() *Doubt {
+	if x == nil {
+		return nil
+	}
+	return &Doubt{Message: withoutNumbers(x.Message), LastPhase: x.LastPhase}
+}
+
+func (o *Operator) still() *Operator {
+	if o == nil {
+		return nil
+	}
+	s := *o
+	s.Silent = nil
+	return &s
 }
 
 func withoutNumbers(s string) string {
