@@ -44,7 +44,7 @@ func diagnoseScheduling(pod *corev1.Pod) *Problem {
 					"if the previous pod has certainly ended, delete this one and it may go anywhere: kubectl delete pod %s", node, pod.Name)
 			}
 			return &Problem{Reason: v1alpha1.ReasonUnschedulable, Replica: pod.Name, Message: fmt.Sprintf(
-				"no node takes it: %s. %s", strings.TrimSuffix(c.Message, "."), remedy)}
+				"no node fits: %s. %s", strings.TrimSuffix(c.Message, "."), remedy)}
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package controller
 import (
 	"slices"
 	"strings"
+
+	"github.com/kubectl-mssql/kubectl-mssql/pkg/reasons"
 )
 
 // Problem is something that a person or the cluster must put right. The message
@@ -15,19 +17,26 @@ type Problem struct {
 	Message string
 }
 
-// text joins the problems' messages, each replica's behind its name, shortened to
-// what a condition can carry and a person will read.
+// problemText joins the problems' messages, each once behind the names of the replicas
+// that it is about, shortened to what a condition can carry and a person will read.
 func problemText(problems []Problem) string {
 	const most = 1024
-	var parts []string
+	var messages []string
+	about := map[string][]string{}
 	for _, p := range problems {
-		m := p.Message
-		if p.Replica != "" {
-			m = p.Replica + ": " + m
+		if !slices.Contains(messages, p.Message) {
+			messages = append(messages, p.Message)
 		}
-		if !slices.Contains(parts, m) {
-			parts = append(parts, m)
+		if p.Replica != "" && !slices.Contains(about[p.Message], p.Replica) {
+			about[p.Message] = append(about[p.Message], p.Replica)
 		}
+	}
+	var parts []string
+	for _, m := range messages {
+		if names := reasons.Names(about[m]); names != "" {
+			m = names + ": " + m
+		}
+		parts = append(parts, m)
 	}
 	s := strings.Join(parts, "\n")
 	if len(s) > most {

@@ -29,7 +29,7 @@ const (
 	// seconds, all at once, and the rest is for a busy machine.
 	answerLimit = 8 * time.Second
 	// unnoticed is how long writes may be down while the status still says Healthy.
-	unnoticed = 15 * time.Second
+	unnoticed = 10 * time.Second
 )
 
 // onlooker is a person who asks for the status and for a dry run of a failover all the

@@ -41,6 +41,7 @@ func table() map[string]Need {
 			optional(rule("tell where the write Service leads", "discovery.k8s.io", "endpointslices", InNamespace, "list")),
 			optional(rule("tell that no operator runs", apps, "deployments", InCluster, "list")),
 			optional(rule("tell that none looks: when the acting one last renewed its lock", "coordination.k8s.io", "leases", InCluster, "get")),
+			optional(rule("name the taints that keep pods away", "", "nodes", InCluster, "list")),
 			optional(rule("-v: how many pods may be evicted", "policy", "poddisruptionbudgets", InNamespace, "get")),
 			optional(rule("-vv: what was told", "", "events", InNamespace, "list")),
 		}},

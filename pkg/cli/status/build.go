@@ -60,6 +60,8 @@ type Input struct {
 	Budget *Budget
 	Events []events.Event
 	Errors []Unseen
+	// Taints that keep pods away; nil while no pod waits because of one.
+	Taints *Taints
 }
 
 // unattended: it is known that no operator runs.

@@ -175,17 +175,18 @@ func (c *Collector) Look(ctx context.Context, name string) (Seen, error) {
 	answers := measure.All(ctx, c.Asker, c.Namespace, pods)
 	wg.Wait()
 	reports := c.reports(pods, answers, &a)
+	taints := c.readTaints(ctx, a.pods)
 	now := c.Factory.Clock().Now()
 	if instance != nil {
 		d := BuildInstance(InstanceInput{
 			Instance: instance, Pods: podFacts(a.pods), PodsRead: a.podsRead, Reports: reports, Operator: a.operator, Now: now,
-			Plugin: version.Get().Version, Self: c.Factory.Name(), NS: c.suffix(), Errors: a.unseen, Events: a.events,
+			Plugin: version.Get().Version, Self: c.Factory.Name(), NS: c.suffix(), Errors: a.unseen, Events: a.events, Taints: taints,
 		})
 		return Seen{Instance: &d}, nil
 	}
 	in := Input{
 		Group: group, Reports: reports, Operator: a.operator, Now: now,
-		Plugin: version.Get().Version, Self: c.Factory.Name(), NS: c.suffix(), Errors: a.unseen, Budget: a.budget, Events: a.events,
+		Plugin: version.Get().Version, Self: c.Factory.Name(), NS: c.suffix(), Errors: a.unseen, Budget: a.budget, Events: a.events, Taints: taints,
 	}
 	if a.podsRead {
 		in.Pods = podFacts(a.pods)
@@ -371,11 +372,14 @@ func podFacts(pods []corev1.Pod) map[string]PodFacts {
 	return out
 }
 
+// pendingPod stands before the scheduler's words.
+const pendingPod = "pod Pending: "
+
 // waiting is what a pod waits for, in the words of whoever makes it wait.
 func waiting(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return "pod Pending: " + c.Message
+			return pendingPod + c.Message
 		}
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -62,6 +63,13 @@ func age(d time.Duration) string {
 		return fmt.Sprintf("%dh", int(d/time.Hour))
 	}
 	return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
+}
+
+// headline is the first sentence: what follows stands among the problems.
+func headline(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	line, _, _ = strings.Cut(line, ". ")
+	return line
 }
 
 // middle cuts a text to n runes in its middle.

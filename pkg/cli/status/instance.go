@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ type InstanceInput struct {
 	NS       string
 	Events   []events.Event // with -vv
 	Errors   []Unseen
+	Taints   *Taints
 }
 
 // BuildInstance derives the status of a standalone instance. It is pure.
@@ -118,11 +120,14 @@ func (d *InstanceDocument) problemsOf(in InstanceInput) {
 	}
 	for _, c := range in.Instance.Status.Conditions {
 		if c.Type == api.ConditionConfigured && c.Status == metav1.ConditionFalse {
-			d.add(c.Reason, "NotConfigured", c.Message)
+			text, fix := in.Taints.say(c.Message, nil)
+			d.add(c.Reason, "NotConfigured", text, fix...)
 		}
 	}
-	if d.Waiting != "" && !d.Ready {
-		d.add("ReplicaInTrouble", "", d.Waiting, in.Self+" events "+d.Name+in.NS)
+	if cause := strings.TrimSuffix(strings.TrimPrefix(d.Waiting, pendingPod), "."); cause != "" && !d.Ready &&
+		!slices.ContainsFunc(d.Problems, func(p Problem) bool { return strings.Contains(p.Message, cause) }) {
+		text, fix := in.Taints.say(d.Waiting, []string{in.Self + " events " + d.Name + in.NS})
+		d.add("ReplicaInTrouble", "", text, fix...)
 	}
 	if r, ok := in.Reports[d.Name+"-0"]; ok && r.Problem != "" {
 		d.add("ReplicaInTrouble", "", r.Problem, in.Self+" logs "+d.Name+in.NS)
@@ -132,7 +137,7 @@ func (d *InstanceDocument) problemsOf(in InstanceInput) {
 // instance writes the screen of a standalone instance.
 func (t *text) instance(d InstanceDocument) {
 	mark, st := levelStyle(d.Level)
-	writes, reason := "not available", d.Reason
+	writes, reason := "not available", headline(d.Reason)
 	if d.Writable {
 		writes = "writes fine"
 	}

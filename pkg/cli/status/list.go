@@ -160,7 +160,7 @@ func (x *listScreen) text(w io.Writer) error {
 		if r.Type == "AG" {
 			safe = fmt.Sprint(r.SafeTargets)
 		}
-		table.Rows = append(table.Rows, []string{s.Plain(mark), r.Namespace + "/" + r.Name, r.Type, r.Phase, dash(r.Primary), r.Ready, safe, dash(r.Reason)})
+		table.Rows = append(table.Rows, []string{s.Plain(mark), r.Namespace + "/" + r.Name, r.Type, r.Phase, dash(r.Primary), r.Ready, safe, dash(headline(r.Reason))})
 	}
 	_, err := io.WriteString(w, s.Plain(table.String()))
 	return err

@@ -37,7 +37,8 @@ func (d *Document) problems(in Input) {
 		switch c.Type {
 		case api.ConditionConfigured:
 			if not {
-				d.add(c.Reason, "NotConfigured", c.Message)
+				text, fix := in.Taints.say(c.Message, nil)
+				d.add(c.Reason, "NotConfigured", text, fix...)
 			}
 		case api.ConditionBootstrapFailed:
 			if bad {
@@ -125,11 +126,30 @@ func (d *Document) replicaProblems(in Input) {
 			}
 			d.add("ReplicaFenced", "", text, in.command("fence off %s %s", name, r.Name))
 		case r.Message != "":
-			d.add("ReplicaInTrouble", "", r.Name+": "+r.Message, in.command("logs %s %s", name, r.Name))
+			d.together(in, r.Message, in.command("logs %s %s", name, r.Name))
 		case r.Waiting != "" && !r.Ready && api.Phase(d.Phase) != api.PhaseBlocked:
-			d.add("ReplicaInTrouble", "", r.Name+": "+r.Waiting, in.command("events %s", name))
+			d.together(in, r.Waiting, in.command("events %s", name))
 		}
 	}
+}
+
+// together tells a trouble once for all replicas that have it, unless a problem of the
+// whole group has told it already.
+func (d *Document) together(in Input, text, fix string) {
+	var names []string
+	for _, r := range d.Replicas {
+		if r.Message == text || r.Message == "" && r.Waiting == text && !r.Ready {
+			names = append(names, r.Name)
+		}
+	}
+	cause := strings.TrimSuffix(strings.TrimPrefix(text, pendingPod), ".")
+	message, more := in.Taints.say(reasons.Names(names)+": "+text, []string{fix})
+	for _, p := range d.Problems {
+		if strings.Contains(p.Message, cause) && strings.Contains(p.Message, reasons.Names(names)) {
+			return
+		}
+	}
+	d.add("ReplicaInTrouble", "", message, more...)
 }
 
 // logHeld says which log grows because of which replica.
@@ -212,7 +232,8 @@ func (d *Document) advice(in Input) {
 		}
 		d.Advice = append(d.Advice, Advice{text, details, append([]string{}, commands...)})
 	}
-	var back, details []string
+	var back, details, causes []string
+	waiting := map[string][]string{}
 	for _, r := range d.Replicas {
 		if r.Ready && r.Role != "?" && r.Role != "(primary)" {
 			continue
@@ -222,9 +243,13 @@ func (d *Document) advice(in Input) {
 		} else {
 			back = append(back, r.Name)
 		}
-		if r.Waiting != "" {
-			details = append(details, r.Name+": "+r.Waiting)
+		if r.Waiting != "" && !slices.Contains(causes, r.Waiting) {
+			causes = append(causes, r.Waiting)
 		}
+		waiting[r.Waiting] = append(waiting[r.Waiting], r.Name)
+	}
+	for _, c := range causes {
+		details = append(details, reasons.Names(waiting[c])+": "+c)
 	}
 	if len(back) > 0 {
 		add("Bring "+strings.Join(back, " or ")+" back. Nothing is lost.", details)

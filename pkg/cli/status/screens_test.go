@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
@@ -136,6 +137,7 @@ func screens() map[string]Input {
 		"operator-down": operatorDownScreen(), "all-down": allDownScreen(), "few-rights": fewRightsScreen(), "one-unreachable": oneUnreachableScreen(),
 		"paused": pausedScreen(), "operator-silent": operatorSilentScreen(), "primary-silent": primarySilentScreen(), "primary-denies": primaryDeniesScreen(),
 		"nobody-asked": nobodyAskedScreen(), "moves-already": movesAlreadyScreen(),
+		"unschedulable": unschedulableScreen(true), "unschedulable-unread": unschedulableScreen(false),
 	}
 }
 
@@ -416,6 +418,33 @@ func movesAlreadyScreen() Input {
 	return in
 }
 
+// unschedulableScreen: a new group whose pods no node takes, all for the same reason.
+func unschedulableScreen(read bool) Input {
+	g, in := group()
+	const scheduler = "0/3 nodes are available: 3 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+	cause := "no node fits: " + strings.TrimSuffix(scheduler, ".") + ". Add nodes, or change resources, nodeSelector, tolerations or affinity"
+	st := api.SQLServerAvailabilityGroupStatus{Phase: api.PhasePending, Reason: "sales-0, sales-1 and sales-2: " + cause}
+	st.Conditions = []metav1.Condition{{Type: api.ConditionConfigured, Status: metav1.ConditionFalse, Reason: api.ReasonUnschedulable, Message: st.Reason, LastTransitionTime: ago(time.Minute)}}
+	for _, name := range g.ReplicaNames() {
+		st.ReplicaStatuses = append(st.ReplicaStatuses, api.ReplicaStatus{Name: name, AvailabilityMode: api.SynchronousCommit, State: "pending", Message: cause})
+		in.Pods[name] = PodFacts{Created: before(time.Minute), Waiting: pendingPod + scheduler}
+		in.Errors = append(in.Errors, Unseen{"MSSQL6001", name + ": the API server cannot reach its instance manager", "manager/" + name})
+	}
+	g.Status, in.Reports, in.Lease = st, map[string]managerapi.Report{}, nil
+	in.Taints = &Taints{}
+	if read {
+		db := corev1.Taint{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}
+		node := func(name string, taints ...corev1.Taint) corev1.Node {
+			return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Taints: taints}}
+		}
+		in.Taints = &Taints{Read: true, Kept: kept([]corev1.Node{
+			node("node-a", corev1.Taint{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}), node("node-b", db), node("node-c", db),
+			node("node-d", corev1.Taint{Key: "old", Effect: corev1.TaintEffectNoExecute}, corev1.Taint{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}),
+		}, []corev1.Toleration{{Key: "old", Operator: corev1.TolerationOpExists}, {Key: "dedicated", Value: "web"}})}
+	}
+	return in
+}
+
 // nobodyAskedScreen: the user may see that no operator looks, and may not ask the servers.
 func nobodyAskedScreen() Input {
 	in := fewRightsScreen()
@@ -657,7 +686,7 @@ func TestExitCode_TellsWritesDownFromDegraded(t *testing.T) {
 	cases := screens()
 	for name, want := range map[string]int{
 		"healthy": 0, "failing-over": 9, "suspecting": 9, "fencing": 9, "led-elsewhere": 8, "blocked": 9, "seeding": 8, "fenced": 8, "new": 9, "operator-down": 8, "all-down": 9, "few-rights": 0,
-		"one-unreachable": 0, "operator-silent": 9, "primary-silent": 9, "primary-denies": 8, "nobody-asked": 8, "moves-already": 8,
+		"one-unreachable": 0, "operator-silent": 9, "primary-silent": 9, "primary-denies": 8, "nobody-asked": 8, "moves-already": 8, "unschedulable": 9,
 	} {
 		if got := Build(cases[name]).ExitCode; got != want {
 			t.Errorf("%s: exit code %d, want %d", name, got, want)

@@ -122,7 +122,7 @@ func (t *text) verdict() {
 		add("%s", t.writes())
 		reason = blockedText(d, t.o.wide())
 	default:
-		reason = d.Reason
+		reason = headline(d.Reason)
 		if d.Doubt != nil && !t.o.wide() {
 			reason = d.Doubt.Message
 		}
@@ -169,7 +169,7 @@ func safeTargets(n int) string {
 func (t *text) moving(add func(string, ...any), reason *string) {
 	op := t.d.Operation
 	if op == nil {
-		*reason = t.d.Reason
+		*reason = headline(t.d.Reason)
 		add("%s", t.writes())
 		return
 	}
@@ -189,7 +189,7 @@ func blockedText(d Document, wide bool) string {
 	e, ok := reasons.Find(d.BlockedReason)
 	switch {
 	case !ok:
-		return d.Reason
+		return headline(d.Reason)
 	case !wide:
 		return e.Name
 	}
@@ -332,7 +332,7 @@ func (t *text) problems() {
 	}
 	t.section("Problems")
 	for _, p := range list {
-		t.line("  %s  %s", t.paint(iostreams.StyleYellow, p.Code), p.Message)
+		t.line("  %s  %s", t.paint(iostreams.StyleYellow, p.Code), strings.ReplaceAll(p.Message, "\n", "\n             "))
 		for _, f := range p.Fix {
 			t.line("               %s", f)
 		}
