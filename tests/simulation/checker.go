@@ -29,6 +29,7 @@ type checker struct {
 	forcing    map[string]bool // replicas that a person forces now: losses are asked for
 	excused    int
 	byHand     bool           // a person has sent FORCE
+	obeyed     int            // orders that a block has named, and a person has given
 	discards   map[int64]bool // acknowledged values of which a fault has destroyed the only copy
 	closely    closely
 }
@@ -182,6 +183,9 @@ func holds(d *engine.Disk) map[int64]bool {
 // healed starts the watch for I3; mu is held.
 func (k *checker) healed() {
 	k.c.w.after(30*time.Second, k.lookForWritable)
+	if k.byHand {
+		k.c.w.after(obeyAfter, k.obey)
+	}
 }
 
 // settled is for how long writes must have worked at the end of a run.

@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/kubectl-mssql/kubectl-mssql/api/v1alpha1"
@@ -36,6 +37,41 @@ func (i *injector) forceByHand(n *node) {
 			ID: fmt.Sprintf("force-%d", i.moves), Kind: v1alpha1.RequestFailover, Target: n.name, AllowDataLoss: true, By: "somebody",
 		}.String())
 	})
+}
+
+// obeyAfter is how long after the faults a person reads what the group is blocked for, and does what
+// the block says; several times, as one order may lead to the next block.
+const (
+	obeyAfter = 60 * time.Second
+	maxOrders = 3
+)
+
+// ordered is the command that a block names.
+var ordered = regexp.MustCompile(`kubectl mssql failover NAME --to (\S+) --allow-data-loss=unlimited`)
+
+// obey gives the order that a block names, as the person who has sent FORCE would. What it
+// loses was stated; that it helps is what the end of the run shows. mu is held.
+func (k *checker) obey() {
+	if k.finished || k.obeyed >= maxOrders {
+		return
+	}
+	k.c.w.after(obeyAfter, k.obey)
+	if k.working() {
+		return
+	}
+	for _, b := range k.blocks() {
+		m := ordered.FindStringSubmatch(b.Message)
+		if m == nil || k.c.node(m[1]) == nil {
+			continue
+		}
+		k.obeyed++
+		k.forcing = map[string]bool{m[1]: true}
+		k.c.w.fact("PERSON", "orders what the block says: --to %s", m[1])
+		k.c.api.annotate(v1alpha1.AnnotationRequest, v1alpha1.Request{
+			ID: fmt.Sprintf("obey-%d", k.obeyed), Kind: v1alpha1.RequestFailover, Target: m[1], AllowDataLoss: true, By: "somebody",
+		}.String())
+		return
+	}
 }
 
 // outlawed tells whether this server's role is a FORCE that nobody has confirmed; mu is held.

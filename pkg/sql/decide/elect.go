@@ -293,13 +293,13 @@ func (b *ballot) explain(v *view, q question, candidates int, highest int64, w *
 	case !b.enough:
 		b.reason, b.rule = ag.ReasonNotEnoughAnswers, "R13"
 		b.why = fmt.Sprintf("%d of %d needed answers (%d synchronous replicas, k=%d recorded)%s%s",
-			len(b.answers), b.needed, len(v.auth.Rule.Set), v.auth.Rule.K, b.missing(w, wx), v.wayOut(q))
+			len(b.answers), b.needed, len(v.auth.Rule.Set), v.auth.Rule.K, b.missing(w, wx), v.wayOut(q, highest))
 	case candidates > 0:
 		b.reason, b.rule, b.why = ag.ReasonNoSafeCandidate, "R12", "each candidate is behind another one in some database"
 	case b.onlyRefused():
 		b.reason, b.rule = ag.ReasonAllCandidatesRefused, "R12"
 		b.why = fmt.Sprintf("every candidate with the highest sequence number %d answered FAILOVER with Msg %d%s",
-			highest, ag.MsgNotSynchronized, v.wayOut(q))
+			highest, ag.MsgNotSynchronized, v.wayOut(q, highest))
 	default:
 		b.reason, b.rule = ag.ReasonNoSafeCandidate, "R12"
 		b.why = fmt.Sprintf("no replica with the highest sequence number %d may be promoted%s", highest, b.missing(nil, refusal{}))
@@ -329,15 +329,6 @@ func (b *ballot) missing(w *ag.Replica, wx refusal) string {
 		return ""
 	}
 	return "; " + strings.Join(parts, "; ")
-}
-
-// wayOut names the safest way out that a person has.
-func (v *view) wayOut(q question) string {
-	names := v.mayHaveWritten()
-	if len(names) == 0 || q.live {
-		return ""
-	}
-	return "; the return of " + strings.Join(names, " and ") + " ends this without loss"
 }
 
 // refusalOf is why this replica did not win, if it was refused by name.

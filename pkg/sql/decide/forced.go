@@ -24,8 +24,22 @@ func (v *view) forcible(t *ag.Replica) refusal {
 		if d.Sync == ag.SyncReverting || d.Sync == ag.SyncInitializing {
 			return refuse("R12", "database %s is %s: forcing it now can leave it unable to start (FG 4.9)", d.Name, d.Sync)
 		}
+		if !grouped(t, d.Name) {
+			return refuse("R12", "its copy of database %s does not belong to the group: it would be PRIMARY without that database", d.Name)
+		}
 	}
 	return refusal{}
+}
+
+// grouped: this server's copy of a database of the group belongs to the group. One that is
+// being seeded, or was left behind by DROP and has not joined again, does not (FG 1.7).
+func grouped(t *ag.Replica, name string) bool {
+	for _, u := range t.Local.UserDatabases {
+		if u.Name == name {
+			return u.Grouped
+		}
+	}
+	return false
 }
 
 // startForced is FORCE, by a person's word or by the policy's: the loss was stated

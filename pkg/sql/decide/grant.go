@@ -139,7 +139,8 @@ func (v *view) unsealed(to *ag.Replica, epoch int64, lastPrimary bool) string {
 	}
 	for i := range v.snap.Replicas {
 		r := &v.snap.Replicas[i]
-		if r.Mode != ag.ModeSynchronous {
+		// An asynchronous one that is forced needs no other than itself, as any that is forced.
+		if r.Mode != ag.ModeSynchronous && (r.Name != to.Name || !lastPrimary) {
 			continue
 		}
 		if sealed(r.Manager, epoch) {

@@ -74,6 +74,7 @@ type server struct {
 	latched     bool // 41104
 	suspend     bool
 	deaf        bool                     // as PRIMARY it does not believe in its promotion any more: nobody may follow
+	leftBehind  bool                     // its copy was left behind by DROP, and does not belong to the group
 	broken      bool                     // its copy cannot go on from where it is
 	lastSeen    map[string]time.Duration // as primary: when each follower was last connected
 	pending     time.Duration            // configuration commit waiting since, 0 when none

@@ -100,6 +100,7 @@ func (w *world) local(s *server) ag.Local {
 			db.Suspended, db.SuspendReason = true, suspendedByPartner
 		}
 		l.Databases = []ag.Database{db}
+		l.UserDatabases = []ag.UserDatabase{{Name: db.Name, State: db.State, Grouped: !s.leftBehind}}
 	}
 	if s.mode == ag.ModeAsynchronous {
 		l.Sequence = 0

@@ -151,6 +151,11 @@ func (v *view) failAway(d *draft, op *ag.Operation, why string, proof ag.Proof) 
 	if v.knobs.without("R21") {
 		b.winner = op.From
 	}
+	if b.winner == "" && op.Kind == ag.OperationForced {
+		// What was ordered has failed, and nobody else can be elected: a person, or the
+		// policy, may order again. The office stays where it is.
+		return v.cancel(d, op, why)
+	}
 	if b.winner == "" {
 		v.blockBallot(d, b)
 		d.find(t, ag.SymptomNone, "%s", why)

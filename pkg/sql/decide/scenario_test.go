@@ -25,7 +25,7 @@ import (
 //	silence R / unsilence R        no packet in or out of its node
 //	cut A B / join A B             one link; api and controller are names too
 //	api down|up
-//	sql R offline|reseat|failover|force|broken|deaf|k=N|db=SUSPECT|seq=1|drop=R
+//	sql R offline|reseat|failover|force|broken|left|deaf|k=N|db=SUSPECT|seq=1|drop=R
 //	pvc R                          its volume is swapped for a blank one
 //	fence R / unfence R
 //	latch R                        SET (ROLE = SECONDARY) answers 41104 until both endpoints restart
@@ -246,6 +246,8 @@ func (w *world) byHand(t *testing.T, s *server, d *datadriven.TestData) {
 		s.role, s.leaseEnd = ag.RolePrimary, w.now+w.policy.Timing.L
 	case "broken":
 		s.broken = true
+	case "left":
+		s.leftBehind = true
 	case "deaf":
 		s.deaf = true
 	case "resume":
