@@ -97,7 +97,7 @@ func (f groupFacts) writable() (writability, string) {
 // acknowledgesNothing is why commits wait on a primary that is up, "" when none waits for long.
 func (f groupFacts) acknowledgesNothing() string {
 	for _, b := range f.Report.Decision.Blocks {
-		if b.Reason == ag.ReasonCommitPending && b.Replica == f.holder() {
+		if (b.Reason == ag.ReasonCommitPending || b.Reason == ag.ReasonCommitsWait) && b.Replica == f.holder() {
 			return b.Message
 		}
 	}

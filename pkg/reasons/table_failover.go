@@ -121,6 +121,15 @@ func failover() []Entry {
 			},
 		},
 		{
+			"MSSQL2020", "CommitsWaitForSecondaries",
+			"The primary acknowledges nothing: fewer secondaries are SYNCHRONIZED than the durability asks for. Nothing is lost, and nothing new is written.",
+			[]string{"kubectl mssql status NAME", "kubectl mssql events NAME"},
+			[]string{
+				"Bring the named secondaries back: their pods, their network, or what RecoveryBlocked says of them.",
+				"Until then, if writes matter more: durability: Preferred, or a smaller requiredSynchronizedSecondariesToCommit.",
+			},
+		},
+		{
 			"MSSQL2101", "DataLossNotBounded",
 			"A forced move is bounded, by --allow-data-loss=SECONDS or maxReplicationLagSeconds, and the loss cannot be shown to be below it.", nil,
 			[]string{"Wait for the old primary, or accept with --allow-data-loss=unlimited."},

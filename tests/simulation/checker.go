@@ -273,7 +273,7 @@ func (k *checker) stuck() string {
 		return ""
 	}
 	c := k.c
-	blocks := ""
+	blocks, waits := "", false
 	for _, b := range k.blocks() {
 		blocks += fmt.Sprintf("; %s %s %s: %s", b.Rule, b.Reason, b.Replica, b.Message)
 		if k.byHand && (b.Reason == ag.ReasonCopySuspended || b.Reason == ag.ReasonForcedByHand || b.Reason == ag.ReasonTwoPrimaries ||
@@ -282,6 +282,10 @@ func (k *checker) stuck() string {
 		}
 		if b.Reason == ag.ReasonTwoPrimaries && c.faults.handed {
 			return "" // a person's FAILOVER, of which the numbers do not prove what it has left behind
+		}
+		if b.Reason == ag.ReasonCommitsWait {
+			waits = true
+			continue // true, but it does not tell why they do not follow
 		}
 		for _, n := range c.nodes {
 			if (n.gone || n.volumes > 0) && (b.Replica == n.name || strings.Contains(b.Message, n.name)) || k.leftBehind(n, b) {
@@ -301,8 +305,8 @@ func (k *checker) stuck() string {
 		}
 		roles += " " + n.name + "=" + role
 	}
-	if p := c.primary(); p != nil && gone > 0 && (c.topology.k != nil || c.topology.require) {
-		return "" // it waits for secondaries, as the user wants
+	if p := c.primary(); p != nil && gone > 0 && waits && (c.topology.k != nil || c.topology.require) {
+		return "" // it waits for secondaries, as the user wants, and says so
 	}
 	return fmt.Sprintf("not writable %s after all faults ended;%s%s", (c.w.now() - c.faults.plan.heal).Round(time.Second), roles, blocks)
 }

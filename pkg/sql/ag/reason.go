@@ -26,6 +26,7 @@ const (
 	ReasonDataLossNotBounded   = "DataLossNotBounded"
 	ReasonOperationInFlight    = "OperationInFlight"
 	ReasonCommitPending        = "ConfigurationCommitPending"
+	ReasonCommitsWait          = "CommitsWaitForSecondaries"
 )
 
 // Types and reasons of events about role changes.

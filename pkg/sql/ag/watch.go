@@ -33,6 +33,8 @@ type Watch struct {
 	// is. Died: what was seen then was the proof of its death.
 	NotWriting time.Duration `json:"notWriting,omitempty"`
 	Died       bool          `json:"died,omitempty"`
+	// CommitsWait is when fewer secondaries were first seen SYNCHRONIZED than commits wait for; 0 while enough are.
+	CommitsWait time.Duration `json:"commitsWait,omitempty"`
 }
 
 // LagSighting is how far a replica was behind by the primary's words, in seconds, and when

@@ -34,6 +34,7 @@ func upkeep() []rule {
 		{"endpoints", ruleEndpoints},
 		{"lag", ruleLag},
 		{"readiness", ruleReadiness},
+		{"commits wait", ruleCommitsWait},
 		{"memory", ruleMemory},
 	}
 }

@@ -23,7 +23,7 @@ func (v *view) look() ag.Watch { return Look(v.in.Watch, v.auth, v.in.Clock, v.t
 // 0, so that an event is not counted as a reading of its own.
 func Look(old ag.Watch, a ag.Authority, c ag.Clock, renew time.Duration) ag.Watch {
 	end := c.Ended
-	w := ag.Watch{Renewals: a.Renewals, Epoch: a.Epoch, Seen: end, Lags: old.Lags, NotWriting: old.NotWriting, Died: old.Died, Reads: ag.Reads{From: end, Last: end, Counted: 1, CountedAt: end}}
+	w := ag.Watch{Renewals: a.Renewals, Epoch: a.Epoch, Seen: end, Lags: old.Lags, NotWriting: old.NotWriting, Died: old.Died, CommitsWait: old.CommitsWait, Reads: ag.Reads{From: end, Last: end, Counted: 1, CountedAt: end}}
 	if old.Epoch == w.Epoch && old.Renewals == w.Renewals && old.Seen <= end {
 		w.Seen = old.Seen
 		w.Reads = again(old.Reads, w.Reads, c, renew)
