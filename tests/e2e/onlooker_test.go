@@ -308,10 +308,12 @@ func (l *look) judgePlan(complain func(string, ...any)) {
 	}
 }
 
-// lastLook waits until people are told that all is well, and who would be next.
+// lastLook waits until people are told that all is well, and who would be next. After an
+// outage of the API server Kubernetes first takes nodes for lost whose kubelets ask again
+// with pauses of up to a minute.
 func (o *onlooker) lastLook(t *testing.T) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, 90*time.Second, true, func(context.Context) (bool, error) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		return o.end.document.Phase == string(api.PhaseHealthy) && o.end.plan.To != "", nil

@@ -56,11 +56,7 @@ operator gives it up and the old primary goes on.`,
 
 // Run finds the order and takes it back.
 func (o *Options) Run(ctx context.Context) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	r := &change.Result{RequestID: o.ID}
-	return o.Finish(r, o.run(ctx, r))
+	return o.Do(ctx, &change.Result{RequestID: o.ID}, o.run)
 }
 
 // given is the order of the id in what it was given to.

@@ -327,6 +327,15 @@ func orNobody(s string) string {
 	return s
 }
 
+// Do runs a verb: flags that cannot be are refused before anything is asked or done, and
+// whatever came of the rest is written down as one document.
+func (c *Call) Do(ctx context.Context, r *Result, run func(context.Context, *Result) error) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	return c.Finish(r, run(ctx, r))
+}
+
 // Finish writes the run's one document, if one was asked for, whatever came of it.
 func (c *Call) Finish(r *Result, err error) error {
 	r.ExitCode = int(exit.Of(err))

@@ -83,11 +83,7 @@ anybody can finish what it began.`,
 
 // Run checks, asks, requests and waits.
 func (o *Options) Run(ctx context.Context) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	r := &change.Result{Target: o.To}
-	return o.Finish(r, o.run(ctx, r))
+	return o.Do(ctx, &change.Result{Target: o.To}, o.run)
 }
 
 func (o *Options) run(ctx context.Context, r *change.Result) error {

@@ -32,11 +32,7 @@ type act func(context.Context, *change.Result) error
 
 // Run one of the two, for a group or for an instance.
 func (o *Options) Run(ctx context.Context, group, instance act) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	r := &change.Result{Target: o.Target}
-	return o.Finish(r, o.run(ctx, r, group, instance))
+	return o.Do(ctx, &change.Result{Target: o.Target}, func(ctx context.Context, r *change.Result) error { return o.run(ctx, r, group, instance) })
 }
 
 func (o *Options) run(ctx context.Context, r *change.Result, do, instance act) error {

@@ -69,11 +69,7 @@ func newOne(f factory.Factory, s *iostreams.IOStreams, on bool) *cobra.Command {
 
 // Run pauses, or goes on.
 func (o *Options) Run(ctx context.Context) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	r := &change.Result{}
-	return o.Finish(r, o.run(ctx, r))
+	return o.Do(ctx, &change.Result{}, o.run)
 }
 
 func (o *Options) run(ctx context.Context, r *change.Result) error {

@@ -82,11 +82,7 @@ deletion. The operator must run: nothing is deleted before it shows the fence.`,
 
 // Run checks, asks, and replaces the volume step by step.
 func (o *Options) Run(ctx context.Context) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	r := &change.Result{Target: o.Target}
-	return o.Finish(r, o.run(ctx, r))
+	return o.Do(ctx, &change.Result{Target: o.Target}, o.run)
 }
 
 func (o *Options) run(ctx context.Context, r *change.Result) error {

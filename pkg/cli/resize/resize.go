@@ -60,11 +60,7 @@ primary last. SQL Server's own memory limit follows the container's.`,
 
 // Run checks, asks, patches the spec and follows.
 func (o *Options) Run(ctx context.Context) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	r := &change.Result{}
-	return o.Finish(r, o.run(ctx, r))
+	return o.Do(ctx, &change.Result{}, o.run)
 }
 
 func (o *Options) run(ctx context.Context, r *change.Result) error {

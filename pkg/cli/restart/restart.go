@@ -60,11 +60,7 @@ operator itself, is interrupted.`,
 
 // Run checks, asks, orders and follows.
 func (o *Options) Run(ctx context.Context) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	r := &change.Result{Target: o.Target}
-	return o.Finish(r, o.run(ctx, r))
+	return o.Do(ctx, &change.Result{Target: o.Target}, o.run)
 }
 
 func (o *Options) run(ctx context.Context, r *change.Result) error {

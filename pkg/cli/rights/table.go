@@ -48,6 +48,8 @@ func table() map[string]Need {
 		"list": {Level: View, Rules: []Rule{
 			readGroup("list"),
 			optional(readInstance("list")),
+			optional(rule("tell that no operator runs", apps, "deployments", InCluster, "list")),
+			optional(rule("tell that none looks: when the acting one last renewed its lock", "coordination.k8s.io", "leases", InCluster, "get")),
 		}},
 		"history": {Level: View, Rules: []Rule{readGroup("get")}},
 		"events": {Level: View, Rules: []Rule{

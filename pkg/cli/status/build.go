@@ -251,6 +251,7 @@ func (d *Document) live(in Input) {
 	}
 	d.Phase, d.Reason = PhaseUnattended, "no operator is running, nothing is failed over"
 	d.asServersSay(in)
+	d.WritesKnown = in.Reports != nil // in a list nobody is asked
 }
 
 // automatic tells whether a failover would happen by itself.

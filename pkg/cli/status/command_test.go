@@ -196,6 +196,37 @@ func TestStatus_OfAnOldResourceIsUnknown(t *testing.T) {
 	}
 }
 
+func TestList_SaysThatNobodyLooks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		age   time.Duration
+		ready int32
+		want  string
+		code  exit.Code
+	}{
+		"one looks":   {time.Second, 1, "Healthy", exit.OK},
+		"none looks":  {time.Minute, 1, "Unknown", exit.Degraded},
+		"none is run": {time.Minute, 0, "Unattended", exit.Degraded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := clitest.Start(t)
+			sales(t, a, 3)
+			a.Change("deployments", "kubectl-mssql-system", "controller", func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(u.Object, int64(c.ready), "status", "readyReplicas") // a map of JSON can be set
+			})
+			written := metav1.NewTime(time.Now().Add(-c.age))
+			a.Add(t, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "kubectl-mssql-system", Name: manifests.Name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x", Time: &written}},
+			}, Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: new(int32(7))}})
+			out, _, err := run(t, a, "--exit-code")
+			if exit.Of(err) != c.code || !strings.Contains(out, c.want) {
+				t.Errorf("want %s and %d, got %v\n%s", c.want, c.code, err, out)
+			}
+		})
+	}
+}
+
 func TestStatus_WithMinimalRightsNamesTheMissingVerbs(t *testing.T) {
 	t.Parallel()
 	a := clitest.Start(t)

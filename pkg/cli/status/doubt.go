@@ -167,6 +167,8 @@ func (d *InstanceDocument) doubt(in InstanceInput) {
 	}
 	x.LastPhase = d.Phase
 	d.Doubt, d.Phase, d.Reason = x, PhaseUnknown, x.verdict()
-	d.Writable = answered && r.Problem == "" && len(r.Unusable) == 0
+	if in.Reports != nil { // in a list nobody is asked
+		d.Writable = answered && r.Problem == "" && len(r.Unusable) == 0
+	}
 	d.add(ReasonOutdated, "", x.Message+"; what the operator said last ("+x.LastPhase+") may not be so any more", in.Self+" status "+d.Name+" -w"+in.NS)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,7 +43,8 @@ type ListRow struct {
 	ExitCode    int    `json:"exitCode"`
 }
 
-// list shows all groups and instances, worst first: from the resources alone.
+// list shows all groups and instances, worst first: from the resources alone, and from
+// whether an operator looks after them.
 func (o *Options) list(ctx context.Context, c *Collector) error {
 	return o.show(ctx, func(ctx context.Context) (screen, error) {
 		doc, err := c.List(ctx, o.AllNamespaces)
@@ -69,6 +71,10 @@ func (c *Collector) List(ctx context.Context, all bool) (ListDocument, error) {
 		opts = append(opts, client.InNamespace(c.Namespace))
 	}
 	doc := ListDocument{APIVersion: output.APIVersion, Kind: KindList, Items: []ListRow{}, Errors: []Unseen{}}
+	var beside around
+	var wg sync.WaitGroup
+	wg.Go(func() { c.readOperator(ctx, &beside) })
+	defer wg.Wait()
 	var groups api.SQLServerAvailabilityGroupList
 	gerr := c.Client.List(ctx, &groups, opts...)
 	if meta.IsNoMatchError(gerr) {
@@ -90,18 +96,22 @@ func (c *Collector) List(ctx context.Context, all bool) (ListDocument, error) {
 			doc.Errors = append(doc.Errors, Unseen{reasons.Code("NotMeasured"), x.source + ": " + firstLine(x.err), x.source})
 		}
 	}
+	wg.Wait()
 	now := c.Factory.Clock().Now()
 	for i := range groups.Items {
-		d := Build(Input{Group: &groups.Items[i], Now: now, Self: c.Factory.Name()})
+		d := Build(Input{Group: &groups.Items[i], Operator: beside.operator, Now: now, Self: c.Factory.Name()})
 		doc.Items = append(doc.Items, ListRow{
 			d.Namespace, d.Name, "AG", d.Phase, d.Level, d.Primary, fraction(d.ReadyReplicas, len(d.Replicas)), d.SafeTargets, d.Writable, d.Reason, d.ExitCode,
 		})
 	}
 	for i := range instances.Items {
-		d := BuildInstance(InstanceInput{Instance: &instances.Items[i], Now: now, Self: c.Factory.Name()})
+		d := BuildInstance(InstanceInput{Instance: &instances.Items[i], Operator: beside.operator, Now: now, Self: c.Factory.Name()})
 		ready := "0/1"
-		if d.Level == LevelOK {
+		switch {
+		case d.Level == LevelOK:
 			ready = "1/1"
+		case d.Phase == PhaseUnknown || d.Phase == PhaseUnattended:
+			ready = "?/1"
 		}
 		doc.Items = append(doc.Items, ListRow{d.Namespace, d.Name, "instance", d.Phase, d.Level, "", ready, 0, d.Writable || d.Level == LevelOK, d.Reason, d.ExitCode})
 	}
