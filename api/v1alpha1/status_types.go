@@ -201,6 +201,8 @@ type MemoryStatus struct {
 	// +listType=map
 	// +listMapKey=step
 	Setup []SetupStatus `json:"setup,omitempty"`
+	// Swaps is the highest count of changes that was seen in the record of the Lease.
+	Swaps int64 `json:"swaps,omitempty"`
 }
 
 // SetupStatus counts the attempts at one step of the setup.

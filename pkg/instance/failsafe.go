@@ -96,7 +96,7 @@ func (m *manager) peer(server string) managerapi.Peer {
 // tellTimeout bounds one round of telling.
 const tellTimeout = 5 * time.Second
 
-// tellPeers passes the highest epoch and rule number on (R4). Nobody waits for it: it
+// tellPeers passes the highest epoch, rule number and count of swaps on (R4). Nobody waits for it: it
 // makes others refuse older holders sooner, and what they miss they read in the Lease.
 func (m *manager) tellPeers(s lease.State) {
 	t := s.Tell()
@@ -107,7 +107,7 @@ func (m *manager) tellPeers(s lease.State) {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
 			defer cancel()
-			err := m.peers.Tell(ctx, m.peer(r.Name), managerapi.Seen{AGUID: t.AGUID, Epoch: t.Epoch, Rule: t.Rule, Holder: t.Holder})
+			err := m.peers.Tell(ctx, m.peer(r.Name), managerapi.Seen{AGUID: t.AGUID, Epoch: t.Epoch, Rule: t.Rule, Swaps: t.Swaps, Holder: t.Holder})
 			if err != nil {
 				m.log.Debug("Manager could not be told", "replica", r.Name, "err", err.Error())
 			}
@@ -179,7 +179,7 @@ func (h handler) Failsafe(_ context.Context, r managerapi.FailsafeRequest) (mana
 // Seen implements managerapi.Handler (R4).
 func (h handler) Seen(_ context.Context, r managerapi.Seen) error {
 	_, err := h.m.authority.learn(func(s lease.State) lease.State {
-		return s.Hear(lease.Tell{AGUID: r.AGUID, Epoch: r.Epoch, Rule: r.Rule, Holder: r.Holder})
+		return s.Hear(lease.Tell{AGUID: r.AGUID, Epoch: r.Epoch, Rule: r.Rule, Swaps: r.Swaps, Holder: r.Holder})
 	})
 	return err
 }

@@ -104,6 +104,7 @@ func (m *manager) recordRule(ctx context.Context, before ag.Authority, rule ag.C
 	defer cancel()
 	next := before.Clone()
 	next.Rule = rule
+	next.Swaps = max(next.Swaps, m.authority.get().Persisted.Swaps)
 	sent := m.clock.now().Mono
 	a, err := m.api.swap(ctx, before, next)
 	if err != nil && m.omit.Has("R18") {

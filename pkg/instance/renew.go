@@ -155,8 +155,8 @@ func (m *manager) enterAuthority(a ag.Authority, why string, sent time.Duration,
 	m.logOnce("memory", err)
 	switch {
 	case standing == lease.StandingNoProof && why == "":
-		why = fmt.Sprintf("its epoch %d or rule %d is older than what was seen (%d, %d)",
-			a.Epoch, a.Rule.Number, after.Persisted.Epoch, after.Persisted.Rule)
+		why = fmt.Sprintf("its epoch %d, rule %d or change %d is older than what was seen (%d, %d, %d)",
+			a.Epoch, a.Rule.Number, a.Swaps, after.Persisted.Epoch, after.Persisted.Rule, after.Persisted.Swaps)
 		fallthrough
 	case standing == lease.StandingNoProof:
 		m.logOnce("Lease", fmt.Errorf("the Lease proves nothing: %s", why))
@@ -169,7 +169,7 @@ func (m *manager) enterAuthority(a ag.Authority, why string, sent time.Duration,
 	case before.GrantedEpoch != after.GrantedEpoch:
 		m.log.Info("Authority of this run has ended", "epoch", before.GrantedEpoch)
 	}
-	news := before.Persisted.Epoch != after.Persisted.Epoch || before.Persisted.Rule != after.Persisted.Rule
+	news := before.Persisted.Epoch != after.Persisted.Epoch || before.Persisted.Rule != after.Persisted.Rule || before.Persisted.Swaps != after.Persisted.Swaps
 	if news && after.GrantedEpoch > 0 {
 		m.tellPeers(after)
 	}

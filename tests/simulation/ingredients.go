@@ -107,6 +107,16 @@ func olderLease(p *plan, r *rand.Rand) {
 	p.hit(fault{at: at, what: "lease-restore"}, fault{at: at + span(r, time.Microsecond, 300*time.Millisecond), what: "poweroff", who: "primary", length: span(r, 60*time.Second, 90*time.Second)})
 }
 
+// sameGrant puts a Lease back that was kept between a nomination and its promotion, takes the
+// replica that was promoted, and returns the primary of before, which that Lease names as the last.
+func sameGrant(p *plan, r *rand.Rand) {
+	kept := quiet + 90*time.Second // a copy of the Lease is of that moment
+	at, gone := kept-span(r, 14*time.Second, 24*time.Second), kept+span(r, 40*time.Second, 70*time.Second)
+	p.hit(fault{at: at, what: "poweroff", who: "node:0", length: gone - at + span(r, time.Second, 8*time.Second)},
+		fault{at: gone, what: "poweroff", who: "primary", length: span(r, 60*time.Second, 90*time.Second)},
+		fault{at: gone + span(r, time.Millisecond, time.Second), what: "lease-restore"})
+}
+
 // lateFailover freezes the target's machine when FAILOVER is on its way to it, for longer than
 // it takes to give the target up and to promote the old primary again.
 func lateFailover(p *plan, r *rand.Rand) {

@@ -54,6 +54,7 @@ func removals() []removal {
 		{rule: "R3", what: "a run that restarts has no authority", elsewhere: "pkg/sql/lease TestRestart_HasNoAuthority", omit: []string{"R3"}, locks: []string{noPromise}, shape: among(inherits, threeSync, fourSync, fiveSync)},
 		{rule: "R3, renewal", what: "a holder that is not PRIMARY stops renewing", elsewhere: "pkg/sql/lease TestMayRenewLease", omit: []string{"R3 renewal"}, shape: among(renewsOn, threeSync, fiveSync, fourSync)},
 		{rule: "R4", what: "an older Lease is no proof", elsewhere: "pkg/sql/lease TestLearn", omit: []string{"R4"}, shape: among(olderLease, twoSync)},
+		{rule: "R4, count", what: "a Lease of an earlier moment of the same grant is no proof", elsewhere: "pkg/sql/lease TestLearn", omit: []string{"R4 swaps"}, shape: among(sameGrant, threeSync, fiveSync)},
 		{rule: "R5", what: "a statement that changes a role carries its expiry", elsewhere: "pkg/sql/agops TestPromotionIsGuarded, TestRoleChangesCarryExpiryAndGuard", omit: []string{"R5"}, locks: []string{noPromise}, shape: among(lateFailover, threeSync, fourSync, fiveSync)},
 		{rule: "A", what: "the write lease is renewed on a fresh proof only", elsewhere: "pkg/sql/lease TestMayRenewWriteLease_CountsFromWhenTheProofWasSent", omit: []string{"A"}, locks: []string{noPromise}, shape: among(outOfSight, threeSync, fourSync, fiveSync, withWitness)},
 		{rule: "R6", what: "a clock jump voids every proof", elsewhere: "pkg/sql/lease TestClockJump", omit: []string{"R6"}, locks: []string{noPromise}, shape: among(clockBack, threeSync, fourSync, fiveSync, withWitness)},

@@ -70,6 +70,7 @@ type Seen struct {
 	AGUID string `json:"agUID"`
 	Epoch int64  `json:"epoch"`
 	Rule  int64  `json:"rule"`
+	Swaps int64  `json:"swaps,omitempty"`
 	// Holder of that epoch.
 	Holder ag.Run `json:"holder"`
 }

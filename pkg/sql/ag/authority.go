@@ -15,6 +15,10 @@ type Authority struct {
 	Holder Run `json:"holder"`
 	// Epoch is raised at each grant (leaseTransitions).
 	Epoch int64 `json:"epoch"`
+	// Swaps counts the swaps of the record: each one raises it, renewals do not. A Lease with
+	// fewer than were seen is a restored one (R4). 0 is unknown: the record was written by a
+	// release that did not count.
+	Swaps int64 `json:"swaps,omitempty"`
 	// Renewals is the Lease's renewTime as text: compared for change, never with a clock.
 	Renewals string `json:"renewals,omitempty"`
 	// Operation in flight, or nil.

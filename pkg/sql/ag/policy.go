@@ -102,6 +102,8 @@ type Memory struct {
 	Initialized bool `json:"initialized,omitempty"`
 	// Setup are the steps of bootstrap, membership and databases that were tried and are not done.
 	Setup []SetupStep `json:"setup,omitempty"`
+	// Swaps is the highest count of swaps that was seen in the record (R4).
+	Swaps int64 `json:"swaps,omitempty"`
 }
 
 // SetupStep counts the attempts at one step that makes or completes the group; each

@@ -87,6 +87,8 @@ type Manager struct {
 	// HighestEpoch and HighestRule that it has ever seen, persisted (R4).
 	HighestEpoch int64 `json:"highestEpoch,omitempty"`
 	HighestRule  int64 `json:"highestRule,omitempty"`
+	// HighestSwaps is the highest count of swaps that it has ever seen, persisted as well (R4).
+	HighestSwaps int64 `json:"highestSwaps,omitempty"`
 	// GrantedAgo is how long ago it first saw itself holder of the present epoch; zero when it does not hold.
 	GrantedAgo time.Duration `json:"grantedAgo,omitempty"`
 	// LastFailsafeAgo is how long ago it last answered a failsafe question of another holder; negative when never in this run.
@@ -223,6 +225,17 @@ func (s Snapshot) Primaries() []string {
 		}
 	}
 	return names
+}
+
+// HighestSwaps is the highest count of swaps that any manager has seen.
+func (s Snapshot) HighestSwaps() int64 {
+	var n int64
+	for i := range s.Replicas {
+		if m := s.Replicas[i].Manager; m.Reach == ReachOK {
+			n = max(n, m.HighestSwaps)
+		}
+	}
+	return n
 }
 
 // Find returns the replica of that name, or nil.

@@ -119,6 +119,10 @@ func (e *Engine) Step(ctx context.Context, key ag.Key) (Report, error) {
 	ended := e.clock.Since(e.started)
 	r.Now = e.clock.Now().UTC().Truncate(time.Second)
 
+	if changed, err := e.overtaken(ctx, key, loaded.Authority, snapshot); changed || err != nil {
+		r.Conflict, r.Next = changed, afterConflict
+		return r, err
+	}
 	if rearmed(&loaded, r.Now) {
 		if err := e.save(ctx, &r, loaded.Memory); err != nil {
 			return r, conflict(&r, err)
@@ -161,6 +165,16 @@ func (e *Engine) Step(ctx context.Context, key ag.Key) (Report, error) {
 		return r, e.stepSetup(ctx, &r)
 	}
 	return r, nil
+}
+
+// overtaken: a manager has seen a later record than the one that this pass began with. Where
+// the Lease has it by now this pass is out of date; else the Lease is a restored one (R4).
+func (e *Engine) overtaken(ctx context.Context, key ag.Key, read ag.Authority, s ag.Snapshot) (bool, error) {
+	if read.Swaps <= 0 || s.HighestSwaps() <= read.Swaps {
+		return false, nil
+	}
+	again, err := e.store.Load(ctx, key)
+	return err == nil && again.Authority.Swaps != read.Swaps, err
 }
 
 // hurried: a role change is under way, and nothing that it waits for is missing.
@@ -235,7 +249,7 @@ func (e *Engine) run(ctx context.Context, r *Report, actions []ag.Action) {
 		if swap, ok := action.(ag.Swap); ok {
 			swap = swap.Promised(asked, answered)
 			action = swap
-			next, err := e.store.Swap(ctx, r.Key, pass.Authority, swap)
+			next, err := swapAbove(ctx, e.store, r, pass.Authority, swap)
 			if failed = asSwapError(err); failed == nil {
 				pass.Authority, r.Authority = next, next
 				pass.Swapped = started
@@ -274,8 +288,17 @@ func asSwapError(err error) *ag.Error {
 	return &ag.Error{Kind: ag.ErrAPI, Message: err.Error()}
 }
 
-// save writes the memory when it differs; the report carries what is saved.
+// swapAbove swaps the record to one whose count of swaps is above all that was seen (R4): a
+// record of a release that did not count begins again where the count has stopped.
+func swapAbove(ctx context.Context, s Store, r *Report, before ag.Authority, swap ag.Swap) (ag.Authority, error) {
+	swap.Next.Swaps = max(swap.Next.Swaps, r.Snapshot.HighestSwaps(), r.Memory.Swaps)
+	return s.Swap(ctx, r.Key, before, swap)
+}
+
+// save writes the memory when it differs, with the highest count of swaps in it; the report
+// carries what is saved.
 func (e *Engine) save(ctx context.Context, r *Report, after ag.Memory) error {
+	after.Swaps = max(after.Swaps, r.Memory.Swaps, r.Authority.Swaps)
 	if reflect.DeepEqual(normal(r.Memory), normal(after)) {
 		r.Memory = after
 		return nil

@@ -53,7 +53,7 @@ func (s *Setup) recordStep(ctx context.Context, store Store, r *Report, step Set
 			op.StartedAt = s.Clock.Now().UTC()
 			op.Deadline = op.StartedAt.Add(creationDeadline)
 		}
-		made, err := store.Swap(ctx, r.Key, r.Authority, ag.Swap{Next: next, Why: step.String()})
+		made, err := swapAbove(ctx, store, r, r.Authority, ag.Swap{Next: next, Why: step.String()})
 		if err != nil {
 			return result, err
 		}
@@ -175,7 +175,7 @@ func (s *Setup) enter(ctx context.Context, store Store, r *Report, step SetupSte
 	if stale && !slices.Contains(next.Stale, step.replica) {
 		next.Stale = append(next.Stale, step.replica)
 	}
-	made, err := store.Swap(ctx, r.Key, r.Authority, ag.Swap{Next: next, Why: step.String()})
+	made, err := swapAbove(ctx, store, r, r.Authority, ag.Swap{Next: next, Why: step.String()})
 	if err == nil {
 		r.Authority = made
 	}

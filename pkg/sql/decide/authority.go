@@ -56,7 +56,18 @@ func (v *view) lost() string {
 				v.auth.Epoch, v.auth.Rule.Number, v.snap.Replicas[i].Name, m.HighestEpoch, m.HighestRule)
 		}
 	}
-	return ""
+	return v.restored()
+}
+
+// restored: fewer swaps have made the record than one that was seen, by a manager or by a
+// controller, so that it is of an earlier moment of the same grant. One without a count was
+// written by a release that did not count.
+func (v *view) restored() string {
+	seen := max(v.snap.HighestSwaps(), v.in.Memory.Swaps)
+	if v.auth.Swaps <= 0 || v.auth.Swaps >= seen || v.knobs.without("R4") || v.knobs.without("R4 swaps") {
+		return ""
+	}
+	return fmt.Sprintf("the Lease is of an earlier moment: its record was changed %d times, and one that was seen %d times", v.auth.Swaps, seen)
 }
 
 func (v *view) primaries() []*ag.Replica {
@@ -84,6 +95,7 @@ func (v *view) unread() string {
 func (v *view) anew(holder *ag.Replica) ag.Authority {
 	next := ag.Authority{Exists: true, Version: v.auth.Version, AGUID: v.pol.UID, Epoch: v.auth.Epoch, NoWriteLease: v.auth.NoWriteLease}
 	next.Rule.Number = v.auth.Rule.Number
+	next.Swaps = max(v.auth.Swaps, v.snap.HighestSwaps(), v.in.Memory.Swaps)
 	for i := range v.snap.Replicas {
 		r := &v.snap.Replicas[i]
 		if r.Manager.Reach == ag.ReachOK {

@@ -61,6 +61,7 @@ func (w *world) pass() []string {
 		}
 	}
 	w.memory = Record(w.memory, outcomes, in.Now)
+	w.memory.Swaps = max(w.memory.Swaps, w.lease.Swaps)
 	return lines
 }
 
@@ -87,6 +88,7 @@ func (w *world) execute(a ag.Action) *ag.Error {
 		renewals := w.lease.Renewals
 		w.lease = a.Next.Clone()
 		w.lease.Renewals = renewals
+		w.lease.Swaps = max(w.lease.Swaps, w.snapshot().HighestSwaps(), w.memory.Swaps) + 1
 		w.bump()
 	case ag.Promote:
 		return w.failover(a, reach, guard)

@@ -122,8 +122,10 @@ func (r *reader) record(w *world) {
 			Kind:   []ag.OperationKind{ag.OperationSwitchover, ag.OperationFailover, ag.OperationForced, ag.OperationHandover, ag.OperationBootstrap}[r.pick(5)],
 			Phase:  []ag.OperationPhase{ag.PhaseDemoting, ag.PhaseFencing, ag.PhasePromoting, ag.PhasePublishing, ag.PhaseAborting, ag.PhaseCreating, "?"}[r.pick(7)],
 			Owner:  []string{"", "controller/1", "controller/2", "direct/x"}[r.pick(4)],
-			Target: append(w.names(), "", "nobody")[r.pick(5)], From: append(w.names(), "")[r.pick(4)]}
+			Target: append(w.names(), "", "nobody")[r.pick(5)], From: append(w.names(), "")[r.pick(4)],
+			Promises: ag.Promises{Epoch: a.Epoch - int64(r.pick(2)), Replicas: w.names()[:r.pick(len(w.names())+1)]}}
 	}
+	a.Swaps = int64(r.pick(3))
 }
 
 func (r *reader) policy(w *world) {
@@ -144,6 +146,7 @@ func (r *reader) replica(x *ag.Replica) {
 	x.Manager.SealedEpoch = int64(r.pick(6))
 	x.Manager.HighestEpoch = int64(r.pick(3))
 	x.Manager.HighestRule = int64(r.pick(2))
+	x.Manager.HighestSwaps = int64(r.pick(2))
 	if r.pick(6) == 5 {
 		x.Manager.Reach = ag.ReachTimeout
 	}

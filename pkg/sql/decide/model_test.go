@@ -138,6 +138,7 @@ type world struct {
 	knobs         knobs
 	sparse        int // the costly invariants are checked every so many beats
 	lastActed     string
+	kept          ag.Authority // a copy of the Lease, to be restored
 }
 
 func newWorld(n int, opts ...func(*world)) *world {
@@ -705,6 +706,7 @@ func (w *world) keep(s *server) {
 		switch st.Kind {
 		case lease.StepRecord:
 			w.lease.Rule = st.Rule
+			w.lease.Swaps = max(w.lease.Swaps, s.mgr.Persisted.Swaps) + 1
 			w.bump()
 		case lease.StepAlter:
 			if !w.commitConfig(s, func(c *config) { c.k = st.K }, false) {

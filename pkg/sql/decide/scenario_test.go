@@ -31,7 +31,7 @@ import (
 //	latch R                        SET (ROLE = SECONDARY) answers 41104 until both endpoints restart
 //	refuse on|off                  every FAILOVER answers 41142
 //	slow 20s                       how long a promotion takes
-//	lease delete|old|foreign
+//	lease delete|old|foreign|keep|restore|uncounted
 //	request failover [target=R] [expect=R] [seq=N] [id=x] [loss] [max=N]
 //	policy allowloss=30s|maxlag=5s|reseed=true|preferred=R|paused=true|threshold=10s|hold=60s
 //	controller restart|down|up|forget|direct|standby|acts
@@ -282,6 +282,13 @@ func (w *world) spoil(how string) {
 		w.lease.Rule.Number--
 	case "foreign":
 		w.lease.AGUID = "another"
+	case "keep":
+		w.kept = w.lease.Clone()
+		return
+	case "restore":
+		w.lease = w.kept.Clone()
+	case "uncounted":
+		w.lease.Swaps = 0 // written by a release that did not count
 	}
 	w.bump()
 }

@@ -13,15 +13,17 @@ func TestLearn(t *testing.T) {
 		change func(*ag.Authority)
 		want   Standing
 	}{
-		"this run holds it":                      {func(*ag.Authority) {}, StandingHolder},
-		"another replica holds it":               {func(a *ag.Authority) { a.Holder = other() }, StandingOther},
-		"an earlier run of this pod holds it":    {func(a *ag.Authority) { a.Holder.Nonce = "n0" }, StandingOther},
-		"nobody holds it":                        {func(a *ag.Authority) { a.Holder = ag.Run{} }, StandingOther},
-		"it is missing":                          {func(a *ag.Authority) { a.Exists = false }, StandingNoProof},
-		"it is of another custom resource":       {func(a *ag.Authority) { a.AGUID = "cr-0" }, StandingNoProof},
-		"its epoch is older than what was seen":  {func(a *ag.Authority) { a.Epoch = 2 }, StandingNoProof},
-		"its rule is older than what was seen":   {func(a *ag.Authority) { a.Rule.Number = 6 }, StandingNoProof},
-		"a later epoch of another replica's run": {func(a *ag.Authority) { a.Epoch, a.Holder = 4, other() }, StandingOther},
+		"this run holds it":                        {func(*ag.Authority) {}, StandingHolder},
+		"another replica holds it":                 {func(a *ag.Authority) { a.Holder = other() }, StandingOther},
+		"an earlier run of this pod holds it":      {func(a *ag.Authority) { a.Holder.Nonce = "n0" }, StandingOther},
+		"nobody holds it":                          {func(a *ag.Authority) { a.Holder = ag.Run{} }, StandingOther},
+		"it is missing":                            {func(a *ag.Authority) { a.Exists = false }, StandingNoProof},
+		"it is of another custom resource":         {func(a *ag.Authority) { a.AGUID = "cr-0" }, StandingNoProof},
+		"its epoch is older than what was seen":    {func(a *ag.Authority) { a.Epoch = 2 }, StandingNoProof},
+		"its rule is older than what was seen":     {func(a *ag.Authority) { a.Rule.Number = 6 }, StandingNoProof},
+		"it is of an earlier moment of the grant":  {func(a *ag.Authority) { a.Swaps = 19 }, StandingNoProof},
+		"it was written by one who does not count": {func(a *ag.Authority) { a.Swaps = 0 }, StandingHolder},
+		"a later epoch of another replica's run":   {func(a *ag.Authority) { a.Epoch, a.Holder = 4, other() }, StandingOther},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -169,6 +169,10 @@ func TestHear(t *testing.T) {
 	if _, st := s.Learn(lease3(), 9*time.Second); st != StandingNoProof {
 		t.Errorf("an older Lease is %s", st)
 	}
+	moment := peer().Hear(Tell{AGUID: uid, Epoch: 3, Rule: 7, Swaps: 21})
+	if _, st := moment.Learn(lease3(), 9*time.Second); st != StandingNoProof || moment.Tell().Swaps != 21 {
+		t.Errorf("a Lease of an earlier moment is %s; passed on as %+v", st, moment.Tell())
+	}
 	if f := peer().Hear(Tell{AGUID: "x", Epoch: 50, Rule: 90}); f.Persisted.Epoch != 3 {
 		t.Error("another resource's numbers were remembered")
 	}

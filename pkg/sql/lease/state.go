@@ -14,6 +14,8 @@ type Persisted struct {
 	Epoch  int64  `json:"epoch"`
 	Rule   int64  `json:"rule"`
 	Holder ag.Run `json:"holder"`
+	// Swaps is the highest count of swaps ever seen (R4).
+	Swaps int64 `json:"swaps,omitempty"`
 	// Seal in force, or nil (R22).
 	Seal *Seal `json:"seal,omitempty"`
 }
@@ -113,6 +115,7 @@ func (s State) Learn(a ag.Authority, sent time.Duration) (State, Standing) {
 	s.Persisted.Epoch = a.Epoch
 	s.Persisted.Rule = a.Rule.Number
 	s.Persisted.Holder = a.Holder
+	s.Persisted.Swaps = max(s.Persisted.Swaps, a.Swaps)
 	s = s.dropLostSeal(a, sent)
 	st := s.standing(a)
 	if st != StandingHolder {
@@ -133,7 +136,13 @@ func (s State) credible(a ag.Authority) bool {
 	if s.Omit.Has("R4") {
 		return a.Exists
 	}
-	return a.Exists && a.AGUID == s.AGUID && a.Epoch >= s.Persisted.Epoch && a.Rule.Number >= s.Persisted.Rule
+	return a.Exists && a.AGUID == s.AGUID && a.Epoch >= s.Persisted.Epoch && a.Rule.Number >= s.Persisted.Rule && !s.restored(a)
+}
+
+// restored: fewer swaps have made this record than one that was seen, so that it is of an
+// earlier moment. One without a count was written by a release that did not count.
+func (s State) restored(a ag.Authority) bool {
+	return a.Swaps > 0 && a.Swaps < s.Persisted.Swaps && !s.Omit.Has("R4 swaps")
 }
 
 func (s State) standing(a ag.Authority) Standing {
@@ -152,27 +161,29 @@ func (s State) Hear(t Tell) State {
 		s.Persisted.Epoch, s.Persisted.Holder = t.Epoch, t.Holder
 	}
 	s.Persisted.Rule = max(s.Persisted.Rule, t.Rule)
+	s.Persisted.Swaps = max(s.Persisted.Swaps, t.Swaps)
 	return s
 }
 
-// Tell is what the primary's manager tells the others at each change of epoch or rule.
+// Tell is what the primary's manager tells the others at each change of the record.
 type Tell struct {
 	AGUID  string `json:"agUID"`
 	Epoch  int64  `json:"epoch"`
 	Rule   int64  `json:"rule"`
+	Swaps  int64  `json:"swaps,omitempty"`
 	Holder ag.Run `json:"holder"`
 }
 
 // Tell is this state as the others should hear it.
 func (s State) Tell() Tell {
-	return Tell{AGUID: s.AGUID, Epoch: s.Persisted.Epoch, Rule: s.Persisted.Rule, Holder: s.Persisted.Holder}
+	return Tell{AGUID: s.AGUID, Epoch: s.Persisted.Epoch, Rule: s.Persisted.Rule, Swaps: s.Persisted.Swaps, Holder: s.Persisted.Holder}
 }
 
 // Manager fills the parts of a status that come from this state.
 func (s State) Manager(now time.Duration) ag.Manager {
 	m := ag.Manager{
 		Reach: ag.ReachOK, Nonce: s.Self.Nonce, PodUID: s.Self.PodUID, StartedAgo: now - s.Started, StartedAt: s.StartedAt,
-		HighestEpoch: s.Persisted.Epoch, HighestRule: s.Persisted.Rule, LastFailsafeAgo: -1,
+		HighestEpoch: s.Persisted.Epoch, HighestRule: s.Persisted.Rule, HighestSwaps: s.Persisted.Swaps, LastFailsafeAgo: -1,
 	}
 	if s.GrantedEpoch > 0 {
 		m.GrantedAgo = now - s.GrantedAt

@@ -23,7 +23,7 @@ func other() ag.Run { return ag.Run{Replica: "mssql-1", PodUID: "pod-1", Nonce: 
 
 // lease3 is a Lease held by this run in epoch 3 under rule 7.
 func lease3() ag.Authority {
-	return ag.Authority{Exists: true, AGUID: uid, Version: "v10", Holder: self(), Epoch: 3,
+	return ag.Authority{Exists: true, AGUID: uid, Version: "v10", Holder: self(), Epoch: 3, Swaps: 20,
 		Rule: ag.CommitRule{Number: 7, K: 1, Set: []ag.Member{{Replica: "mssql-0"}, {Replica: "mssql-1"}, {Replica: "mssql-2"}}}}
 }
 

@@ -37,7 +37,7 @@ func Memory(s *v1alpha1.SQLServerAvailabilityGroupStatus) ag.Memory {
 	for _, b := range x.Blocks {
 		m.Blocks = append(m.Blocks, ag.Block{Reason: b.Reason, Rule: ag.Rule(b.Rule), Replica: b.Replica, Message: b.Message})
 	}
-	m.HandledRequest = x.HandledRequest
+	m.HandledRequest, m.Swaps = x.HandledRequest, x.Swaps
 	if p := x.Promotion; p != nil {
 		m.Promotion = &ag.Promotion{Replica: p.Replica, Epoch: p.Epoch, At: utc(p.At), Accepted: p.Accepted, Kind: ag.ErrorKind(p.Kind), Msg: p.Msg, Message: p.Message}
 	}
@@ -68,7 +68,7 @@ func SetMemory(s *v1alpha1.SQLServerAvailabilityGroupStatus, m ag.Memory) {
 	}
 	x := &v1alpha1.MemoryStatus{
 		HeadlessSince: toPtr(m.HeadlessSince), BlockedSince: toPtr(m.BlockedSince),
-		LastRoleChangeAt: toPtr(m.LastRoleChangeAt), HandledRequest: m.HandledRequest,
+		LastRoleChangeAt: toPtr(m.LastRoleChangeAt), HandledRequest: m.HandledRequest, Swaps: m.Swaps,
 	}
 	if f := m.PrimaryFailure; f != nil {
 		x.PrimaryFailure = &v1alpha1.FailureStatus{Since: metav1.NewTime(f.Since), LastStrikeAt: metav1.NewTime(f.LastStrikeAt), Strikes: f.Strikes, Evidence: f.Evidence, Renewals: f.Renewals}

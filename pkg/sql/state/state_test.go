@@ -171,6 +171,30 @@ func TestSwap(t *testing.T) {
 			t.Errorf("a second creation: %v", err)
 		}
 	})
+	t.Run("raises the count, above what was seen elsewhere as well, and is written though nothing else changes", func(t *testing.T) {
+		t.Parallel()
+		_, s, a := setUp(t)
+		b, err := s.Swap(ctx, owner, a, a, false)
+		if err != nil || b.Swaps != a.Swaps+1 || b.Version == a.Version {
+			t.Fatalf("a swap to the same: %v, count %d after %d, version %s", err, b.Swaps, a.Swaps, b.Version)
+		}
+		next := b.Clone()
+		next.Swaps = 40
+		c, err := s.Swap(ctx, owner, b, next, false)
+		if err != nil || c.Swaps != 41 {
+			t.Errorf("a swap above 40: %v, count %d", err, c.Swaps)
+		}
+	})
+	t.Run("renewals do not count", func(t *testing.T) {
+		t.Parallel()
+		c, s, a := setUp(t)
+		if err := renew(c); err != nil {
+			t.Fatal(err)
+		}
+		if b, _, err := s.Read(ctx, owner); err != nil || b.Swaps != a.Swaps || b.Swaps == 0 {
+			t.Errorf("%v, count %d after %d", err, b.Swaps, a.Swaps)
+		}
+	})
 	t.Run("wins against renewals alone", func(t *testing.T) {
 		t.Parallel()
 		c, s, a := setUp(t)

@@ -70,7 +70,8 @@ const swapAttempts = 5
 // once, unless renewalsMatter. An unclear end (time-out) is an error that is not
 // ErrSwapLost: it may or may not have been made; read again.
 //
-// The authority that is returned is the new record with its version.
+// The authority that is returned is the new record with its version. Its count of swaps is
+// above those of before and next: whoever has seen a higher one puts that into next (R4).
 func (s Leases) Swap(ctx context.Context, o Owner, before, next ag.Authority, renewalsMatter bool) (ag.Authority, error) {
 	next = next.Clone()
 	next.AGUID = o.UID
@@ -96,12 +97,13 @@ func (s Leases) Swap(ctx context.Context, o Owner, before, next ag.Authority, re
 			if !now.Exists {
 				bind(l, o)
 			}
-			if now.Exists && SameButRenewed(now, withoutMeta(next)) {
-				// Nothing to change is still written: R18 wants the answer to a write of this step.
-				touch(l)
-			}
+			next.Swaps = max(next.Swaps, now.Swaps)
 		}
-		if err := Encode(l, next, o.Lease); err != nil {
+		// Each swap is another text, so that it is written even where it changes nothing else:
+		// R18 wants the answer to a write of this step.
+		made := next
+		made.Swaps = max(next.Swaps, before.Swaps) + 1
+		if err := Encode(l, made, o.Lease); err != nil {
 			return ag.Authority{}, err
 		}
 		if l.ResourceVersion == "" {
@@ -123,22 +125,6 @@ func (s Leases) Swap(ctx context.Context, o Owner, before, next ag.Authority, re
 		}
 	}
 	return ag.Authority{}, fmt.Errorf("%s: %w: lost %d times to renewals", op, ErrSwapLost, swapAttempts)
-}
-
-// annotationTouched changes with a swap that changes nothing else: an update without
-// a difference would be answered without having been written.
-const annotationTouched = v1alpha1.Group + "/touched"
-
-func touch(l *coordinationv1.Lease) {
-	if l.Annotations == nil {
-		l.Annotations = map[string]string{}
-	}
-	l.Annotations[annotationTouched] = l.ResourceVersion
-}
-
-func withoutMeta(a ag.Authority) ag.Authority {
-	a.Exists, a.Version, a.Renewals = true, "", ""
-	return a
 }
 
 func newLease(o Owner) *coordinationv1.Lease {
