@@ -67,7 +67,7 @@ func (v *view) restored() string {
 	if v.auth.Swaps <= 0 || v.auth.Swaps >= seen || v.knobs.without("R4") || v.knobs.without("R4 swaps") {
 		return ""
 	}
-	return fmt.Sprintf("the Lease is of an earlier moment: its record was changed %d times, and one that was seen %d times", v.auth.Swaps, seen)
+	return fmt.Sprintf("the Lease is of an earlier moment: it has change no. %d of its record, and no. %d was seen", v.auth.Swaps, seen)
 }
 
 func (v *view) primaries() []*ag.Replica {
