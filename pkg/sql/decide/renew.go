@@ -11,6 +11,9 @@ import (
 const (
 	// commitPatience is how long a configuration commit may wait before it is called stuck (FG 5.4).
 	commitPatience = 60 * second
+	// renewPatience is the same for saying that a promotion of the primary onto itself, made to end
+	// such a wait, has not: what was true before it is true again.
+	renewPatience = 10 * second
 	// renewPause doubles with each promotion of the primary onto itself that has not helped,
 	// of which there are at most maxRenewals in a row.
 	renewPause  = 5 * time.Minute
@@ -39,6 +42,9 @@ func ruleRenew(v *view, d *draft) bool {
 		hope = orText(v.twoAlone(), hope)
 	case hope != "" && v.deserted(p):
 		cause = fmt.Sprintf("commits wait for a secondary (k=%d) and none follows", p.Local.RequiredToCommit)
+	case v.waitsAgain(p):
+		v.blockCommits(d, p, fmt.Sprintf("a change of the configuration waits for its quorum again, and %d promotions of it onto itself have not helped", v.renewals()))
+		return false
 	default:
 		return false
 	}
@@ -73,6 +79,11 @@ func (v *view) blockCommits(d *draft, p *ag.Replica, cause string) {
 
 // commitStuck: it has been waiting for too long.
 func (v *view) commitStuck(p *ag.Replica) bool { return p.Local.CommitPendingFor >= commitPatience }
+
+// waitsAgain: the primary has just been promoted onto itself, and waits as before.
+func (v *view) waitsAgain(p *ag.Replica) bool {
+	return p.Local.CommitPendingFor >= renewPatience && v.renewals() > 0 && elapsed(v.in.Memory.LastRoleChangeAt, v.now) < 2*commitPatience
+}
 
 // deserted: commits wait for a secondary, and in the primary's own view none is connected.
 func (v *view) deserted(p *ag.Replica) bool {
