@@ -183,7 +183,7 @@ func holds(d *engine.Disk) map[int64]bool {
 // healed starts the watch for I3; mu is held.
 func (k *checker) healed() {
 	k.c.w.after(30*time.Second, k.lookForWritable)
-	if k.byHand {
+	if k.byHand || k.c.faults.handed {
 		k.c.w.after(obeyAfter, k.obey)
 	}
 }

@@ -49,7 +49,7 @@ const (
 // ordered is the command that a block names.
 var ordered = regexp.MustCompile(`kubectl mssql failover NAME --to (\S+) --allow-data-loss=unlimited`)
 
-// obey gives the order that a block names, as the person who has sent FORCE would. What it
+// obey gives the order that a block names, as the person who has sent FORCE or FAILOVER would. What it
 // loses was stated; that it helps is what the end of the run shows. mu is held.
 func (k *checker) obey() {
 	if k.finished || k.obeyed >= maxOrders {

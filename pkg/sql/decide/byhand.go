@@ -196,11 +196,16 @@ func (v *view) settleByHand(d *draft) bool {
 		}
 		d.find(x.Name, ag.SymptomNone, "it was PRIMARY by hand, and may hold what %s does not: %s", v.auth.Holder.Replica, why)
 		if v.contested(x) {
-			d.block(ag.ReasonTwoPrimaries, "R12", x.Name, "it was PRIMARY by hand, and to follow %s would discard what it may have acknowledged (%s): choose one with a failover request to it that accepts data loss",
-				v.auth.Holder.Replica, why)
+			d.block(ag.ReasonTwoPrimaries, "R12", x.Name, "it was PRIMARY by hand, and to follow %s would discard what it may have acknowledged (%s): %s",
+				v.auth.Holder.Replica, why, choose(x.Name, v.auth.Holder.Replica))
 		}
 	}
 	return false
+}
+
+// choose is what a person does about two that may each have acknowledged what the other lacks.
+func choose(x, other string) string {
+	return fmt.Sprintf("choose one, what only the other has acknowledged is lost: kubectl mssql failover NAME --to %s --allow-data-loss=unlimited, or --to %s", x, other)
 }
 
 // contested: a person's choice whose number does not tell its promotion apart, and that
@@ -289,15 +294,15 @@ func (v *view) disputed() refusal {
 		case isPrimary(last):
 			return refuse("R12", "%s was made PRIMARY by hand beside %s, which is PRIMARY", e.Replica, v.auth.LastPrimary)
 		case v.answers(last).none() && e.Unordered && last.Local.Sequence >= x.Local.Sequence && !v.followed(last, x, e):
-			return refuse("R12", "%s was made PRIMARY by hand beside %s, and their sequence numbers (%d and %d) do not tell which is the later one: choose with a failover request that accepts the loss of one",
-				e.Replica, v.auth.LastPrimary, x.Local.Sequence, last.Local.Sequence)
+			return refuse("R12", "%s was made PRIMARY by hand beside %s, and their sequence numbers (%d and %d) do not tell which is the later one: %s",
+				e.Replica, v.auth.LastPrimary, x.Local.Sequence, last.Local.Sequence, choose(e.Replica, v.auth.LastPrimary))
 		case v.wroteNothingWithout(x, v.auth.LastPrimary, e):
 		case !v.answersOwnVolume(last).none():
 			return refuse("R12", "%s was made PRIMARY by hand beside %s, which must answer, as it may have gone on: %s", e.Replica, v.auth.LastPrimary, v.answersOwnVolume(last).why)
 		case v.followed(last, x, e):
 		case e.Before == 0 || last.Local.Sequence != e.Before:
-			return refuse("R12", "%s was made PRIMARY by hand beside %s, and each may have acknowledged what the other lacks%s: choose with a failover request that accepts the loss of one",
-				e.Replica, v.auth.LastPrimary, v.witnesses(x, v.auth.LastPrimary))
+			return refuse("R12", "%s was made PRIMARY by hand beside %s, and each may have acknowledged what the other lacks%s: %s",
+				e.Replica, v.auth.LastPrimary, v.witnesses(x, v.auth.LastPrimary), choose(e.Replica, v.auth.LastPrimary))
 		}
 	}
 	return refusal{}
