@@ -13,8 +13,8 @@ func (v *view) forcible(t *ag.Replica) refusal {
 		return refuse("R12", "it is %s", modeText(t.Mode))
 	case !reached(t):
 		return refuse("R12", "%s", reachText(t))
-	case t.Local.Role == ag.RoleNone:
-		return refuse("R12", "its server has no replica of the group")
+	case !v.itself(t).none():
+		return v.itself(t)
 	case t.Fenced:
 		return refuse("R12", "it is fenced")
 	case runOf(t).Zero():

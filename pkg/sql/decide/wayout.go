@@ -35,7 +35,7 @@ func (v *view) wayOut(q question, highest int64) string {
 		only = "; where the return of " + strings.Join(others, " or ") + " does not end this, FORCE does"
 	}
 	for i := len(names) - 1; i >= 0; i-- {
-		if r := v.snap.Find(names[i]); v.itself(r).none() && v.forcible(r).none() && (r.Mode == ag.ModeAsynchronous || v.answersOwnVolume(r).none()) {
+		if r := v.snap.Find(names[i]); v.forcible(r).none() && (r.Mode == ag.ModeAsynchronous || v.answersOwnVolume(r).none()) {
 			return only + v.force(names[i])
 		}
 	}
