@@ -23,7 +23,8 @@ func (v *view) promoting(d *draft, op *ag.Operation) bool {
 	case v.inPhase() < v.statementsExpired():
 		d.wait(v.statementsExpired()-v.inPhase(), "%s to become PRIMARY", v.auth.Holder.Replica)
 		return true
-	case v.overdue(op):
+	// An operation that was extended is given all that time again by a controller that has just come.
+	case v.overdue(op), v.inPhase() >= v.tm.D()+recoverySlack*second:
 		return v.failAway(d, op, "it did not become PRIMARY in time", ag.ProofNone)
 	case answer != nil && answer.Accepted || t == nil || !notPrimary(t):
 		text := "FAILOVER was sent and it is not PRIMARY yet: it recovers, or waits for a majority to take its configuration" + v.silentOnes()
