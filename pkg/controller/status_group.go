@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -159,9 +160,22 @@ func startingPhase(f groupFacts, failed, configured metav1.Condition) (v1alpha1.
 	case configured.Status == metav1.ConditionFalse:
 		return v1alpha1.PhasePending, configured.Message
 	case f.Scope.ready() < total:
-		return v1alpha1.PhaseStarting, fmt.Sprintf("%d of %d servers accept logins", f.Scope.ready(), total)
+		return v1alpha1.PhaseStarting, fmt.Sprintf("%d of %d servers accept logins", f.Scope.ready(), total) + awaited(f)
 	}
 	return v1alpha1.PhaseBootstrapping, "the availability group is being made" + setupText(f)
+}
+
+// longStart is when a start takes so long that people ask what it waits for; before that it
+// would only be one more line that changes.
+const longStart = 2 * time.Minute
+
+// awaited is what the making of a group waits for, by name: above all the replica of a group
+// that was made anew over its volumes, and one of which does not come back.
+func awaited(f groupFacts) string {
+	if f.Report == nil || len(f.Report.Setup.Waiting) == 0 || f.Now.Sub(f.Group.CreationTimestamp.Time) < longStart {
+		return ""
+	}
+	return "; it waits: " + strings.Join(f.Report.Setup.Waiting, "; ")
 }
 
 func setupText(f groupFacts) string {

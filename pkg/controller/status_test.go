@@ -119,6 +119,12 @@ func TestThePhaseIsOneWordForWhatIsSeen(t *testing.T) {
 			f.Group.Status.InitializationComplete, f.Report = false, nil
 			delete(f.Scope.pods, "shop-2")
 		}, v1alpha1.PhaseStarting, "2 of 3 servers accept logins"},
+		"one server has not come for long": {func(f *groupFacts) {
+			f.Group.Status.InitializationComplete, f.Report.Memory.Initialized = false, false
+			f.Group.CreationTimestamp = metav1.NewTime(f.Now.Add(-longStart))
+			f.Report.Setup.Waiting = []string{"shop-2 does not answer yet (Timeout)"}
+			delete(f.Scope.pods, "shop-2")
+		}, v1alpha1.PhaseStarting, "2 of 3 servers accept logins; it waits: shop-2 does not answer yet"},
 		"the group is being made": {func(f *groupFacts) {
 			f.Group.Status.InitializationComplete, f.Report.Memory.Initialized = false, false
 		}, v1alpha1.PhaseBootstrapping, "being made"},

@@ -267,6 +267,23 @@ func (k *checker) leftBehind(n *node, b ag.Block) bool {
 		(k.c.topology.k != nil || k.c.topology.require) && !p.disk.LogReaches(database, n.disk)
 }
 
+// setupWaitsForTheGone: a resource that was made anew adopts no group before every replica has told what
+// it holds; the status names those that it waits for.
+func (k *checker) setupWaitsForTheGone() bool {
+	l := k.c.faults.leader()
+	if k.c.generation == 0 || l == nil || !l.known || l.report.Memory.Initialized {
+		return false
+	}
+	for _, n := range k.c.nodes {
+		for _, waited := range l.report.Setup.Waiting {
+			if n.gone && strings.Contains(waited, n.name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // stuck says why a group that cannot be written is a dead end; "" when it is blocked for a true reason.
 func (k *checker) stuck() string {
 	if k.working() {
@@ -292,6 +309,9 @@ func (k *checker) stuck() string {
 				return ""
 			}
 		}
+	}
+	if k.setupWaitsForTheGone() {
+		return ""
 	}
 	roles := ""
 	gone := 0
