@@ -76,7 +76,9 @@ func inSeconds(d time.Duration) *float64 {
 
 // silentPrimary tells why the primary that the resource names is not believed to be one.
 // A primary that says that it is one is believed: its Lease may go without renewals while
-// it cannot reach the API server. One that does not answer is believed while it renews.
+// it cannot reach the API server. One that renews is believed as well, unless no login
+// works: its manager stops when its server is not PRIMARY (R3), and what the server said may
+// be two seconds old, from before a promotion.
 func (in Input) silentPrimary(primary string) *Doubt {
 	proof := in.Group.Spec.AutomaticFailover.Timing.Effective().A
 	r, answered := in.Reports[primary]
@@ -87,10 +89,12 @@ func (in Input) silentPrimary(primary string) *Doubt {
 	switch {
 	case answered && r.Problem == "" && r.Role == ag.RolePrimary:
 		return nil
-	case answered && (r.Problem != "" || r.Role != ag.RoleUnknown):
-		return &Doubt{Message: contradiction(primary, r, in.Reports)}
+	case answered && r.Problem != "":
+		return &Doubt{Message: primary + ": " + r.Problem}
 	case known && silent <= proof:
-		return nil // it renews; the way to its manager is not free
+		return nil
+	case answered && r.Role != ag.RoleUnknown:
+		return &Doubt{Message: contradiction(primary, r, in.Reports)}
 	case known && (answered || len(in.Reports) > 0 || silent > 2*proof):
 		return &Doubt{Message: fmt.Sprintf("%s has not renewed its Lease for %s", primary, age(silent)), SilentSeconds: inSeconds(silent)}
 	case !known && !answered && len(in.Reports) > 0:
@@ -102,10 +106,7 @@ func (in Input) silentPrimary(primary string) *Doubt {
 // contradiction is what the servers say themselves.
 func contradiction(primary string, r managerapi.Report, all map[string]managerapi.Report) string {
 	text := primary + " says that it is " + string(r.Role) + " and not PRIMARY"
-	switch {
-	case r.Problem != "":
-		text = primary + ": " + r.Problem
-	case r.Role == ag.RoleNone:
+	if r.Role == ag.RoleNone {
 		text = primary + " says that it is not in the group"
 	}
 	if p := primaryReport(all); p != nil && p.Replica != primary {

@@ -401,9 +401,11 @@ func primarySilentScreen() Input {
 	return in
 }
 
-// primaryDeniesScreen: somebody has moved the primary by hand a moment ago.
+// primaryDeniesScreen: somebody has moved the primary by hand, and the old one's manager
+// has stopped renewing.
 func primaryDeniesScreen() Input {
 	_, in := group()
+	in.Lease.Silent = 7 * time.Second
 	in.Reports["sales-0"], in.Reports["sales-1"] = report("sales-0", false), report("sales-1", true)
 	return in
 }
@@ -690,6 +692,55 @@ func TestExitCode_TellsWritesDownFromDegraded(t *testing.T) {
 	} {
 		if got := Build(cases[name]).ExitCode; got != want {
 			t.Errorf("%s: exit code %d, want %d", name, got, want)
+		}
+	}
+}
+
+func TestDoubt_NeedsMoreThanOneSign(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*Input)
+		want   string
+	}{
+		"it renews, and its last reading is from before its promotion": {func(in *Input) {
+			r := in.Reports["sales-0"]
+			r.Role = ag.RoleResolving
+			in.Reports["sales-0"] = r
+		}, ""},
+		"it renews, and no login works": {func(in *Input) {
+			r := in.Reports["sales-0"]
+			r.Role, r.Problem = ag.RoleUnknown, "the login timed out"
+			in.Reports["sales-0"] = r
+		}, "sales-0: the login timed out"},
+		"its Lease may not be read, and it says that it is none": {func(in *Input) {
+			in.Lease, in.Reports["sales-0"] = nil, report("sales-0", false)
+		}, "sales-0 says that it is SECONDARY and not PRIMARY"},
+		"its Lease may not be read, and nobody answers": {func(in *Input) {
+			in.Lease, in.Reports = nil, map[string]managerapi.Report{}
+		}, ""},
+		"its Lease may not be read, and only it does not answer": {func(in *Input) {
+			in.Lease = nil
+			delete(in.Reports, "sales-0")
+		}, "sales-0 does not answer, and others do"},
+		"it has not renewed, and nobody can be asked": {func(in *Input) {
+			in.Lease.Silent, in.Reports = 9*time.Second, map[string]managerapi.Report{}
+		}, ""},
+		"it has not renewed for long, and nobody can be asked": {func(in *Input) {
+			in.Lease.Silent, in.Reports = 12*time.Second, map[string]managerapi.Report{}
+		}, "sales-0 has not renewed its Lease for 12s"},
+		"the Lease is on its way to another one": {func(in *Input) {
+			in.Lease.Silent = time.Minute
+			in.Lease.Authority.Operation = &ag.Operation{Kind: ag.OperationFailover, Phase: ag.PhaseFencing, From: "sales-0", Target: "sales-1"}
+		}, ""},
+	} {
+		_, in := group()
+		c.change(&in)
+		got := ""
+		if d := Build(in); d.Doubt != nil {
+			got = d.Doubt.Message
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
