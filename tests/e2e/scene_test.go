@@ -152,7 +152,9 @@ func (e *env) runFault(t *testing.T, c faultCase) string {
 	})
 	var outages []string
 	for _, w := range s.writers() {
-		w.waitCount(t, 20, time.Minute)
+		// The Service may lead nowhere for so long after an outage of the API server: Kubernetes'
+		// controller of EndpointSlices tries again with pauses that double.
+		w.waitCount(t, 20, 4*time.Minute)
 		outages = append(outages, fmt.Sprintf("%.1f", w.check(t).LongestGap))
 	}
 	ep.finish(t)

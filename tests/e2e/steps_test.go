@@ -190,8 +190,9 @@ func (e *env) startWriter(t *testing.T, ag, client, node string) *writer {
 		defer cancel()
 		_ = deletePod(ctx, e, pod) // the namespace goes with the cluster anyway
 	})
-	// After an outage of the API server a kubelet asks again with pauses of up to a minute.
-	w.waitCount(t, 20, 2*time.Minute)
+	// After an outage of the API server a kubelet asks again with pauses of up to a minute, and
+	// the Service may lead nowhere for longer.
+	w.waitCount(t, 20, 4*time.Minute)
 	return w
 }
 
