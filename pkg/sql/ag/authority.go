@@ -84,7 +84,8 @@ type Grant struct {
 	Renewals string `json:"renewals,omitempty"`
 	// Promoted: a FAILOVER was, or may have been, sent to it in this grant.
 	Promoted bool `json:"promoted,omitempty"`
-	// Sequence is the number recorded for it when it was told to become PRIMARY; a promotion raises it (FG 5.1).
+	// Sequence is the number that it had before it was told to become PRIMARY; a promotion raises it (FG 5.1).
+	// 0 where it may have been primary before that.
 	Sequence int64 `json:"sequence,omitempty"`
 	// Offline: OFFLINE succeeded on it after every FAILOVER of this grant had expired, so that none is under way.
 	Offline bool `json:"offline,omitempty"`
@@ -152,6 +153,10 @@ type Operation struct {
 	Steps     []Step    `json:"steps,omitempty"`
 	// Aborted: the move did not reach its target; what is promoted now is the way back.
 	Aborted string `json:"aborted,omitempty"`
+	// Before is the target's sequence number before its promotion, in the phases from promoting
+	// on: while that stands it was not promoted. 0 where it may have been primary before, unconfirmed, or
+	// is forced: then its number tells nothing of what it holds.
+	Before int64 `json:"before,omitempty"`
 	// Promises that were given in this fencing (R11).
 	Promises Promises `json:"promises,omitzero"`
 }

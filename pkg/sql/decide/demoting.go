@@ -78,6 +78,7 @@ func (v *view) handOver(d *draft, op *ag.Operation, p, t *ag.Replica) bool {
 		next := v.auth.Clone()
 		next.Unfenced = nil
 		next.Operation = v.step(op, ag.PhasePromoting, "%s; %s is promoted again", why, p.Name)
+		next.Operation.Before = 0
 		next.Operation.Aborted, next.Operation.Target = why, p.Name
 		next.Operation.Deadline = next.Operation.StartedAt.Add(elapsed(op.StartedAt, v.now) + recoverySlack*time.Second)
 		d.do(ag.Swap{Next: next, Why: why + "; " + p.Name + " is promoted again"})
@@ -93,6 +94,7 @@ func (v *view) handOver(d *draft, op *ag.Operation, p, t *ag.Replica) bool {
 	next.Unfenced, next.Rule = nil, v.weaker(t)
 	next.MaybePrimary = append(less(next.MaybePrimary, t.Name), t.Name)
 	next.Operation = v.step(op, ag.PhasePromoting, "%s is offline; %s holds all of it (sequence %d); promote %s", p.Name, t.Name, t.Local.Sequence, t.Name)
+	next.Operation.Before = v.before(op, t)
 	d.do(v.seal(t, next.Epoch, false))
 	d.do(ag.Swap{Next: next, Why: p.Name + " is offline and " + t.Name + " holds all of it"})
 	d.do(v.failoverStatement(t, next.Epoch, false))

@@ -39,7 +39,10 @@ func (v *view) fencing(d *draft, op *ag.Operation) bool {
 	}
 	for _, g := range v.auth.Unfenced {
 		if v.neverPrimary(g) {
-			v = v.after(func(a *ag.Authority) { a.MaybePrimary = less(a.MaybePrimary, g.Run.Replica) })
+			// It was neither before this promotion: it became stale by being given up alone.
+			v = v.after(func(a *ag.Authority) {
+				a.MaybePrimary, a.Stale = less(a.MaybePrimary, g.Run.Replica), less(a.Stale, g.Run.Replica)
+			})
 		}
 	}
 	fences := v.fences()
@@ -285,11 +288,20 @@ func (v *view) promote(d *draft, op *ag.Operation, to *ag.Replica, lastPrimary b
 		next.MaybePrimary = append(next.MaybePrimary, to.Name)
 	}
 	next.Operation = v.step(op, ag.PhasePromoting, "promote %s%s", to.Name, fencedText(fences))
+	next.Operation.Before = v.before(op, to)
 	d.do(ag.Swap{Next: next, Why: "promote " + to.Name})
 	d.do(v.failoverStatement(to, v.auth.Epoch, op.Kind == ag.OperationForced))
 	d.event(ag.EventNormal, ag.EventPromoted, "Promoting %s (epoch %d)", to.Name, v.auth.Epoch)
 	d.soon("%s to become PRIMARY", to.Name)
 	return true
+}
+
+// before is Operation.Before for a promotion of this replica.
+func (v *view) before(op *ag.Operation, to *ag.Replica) int64 {
+	if op.Kind == ag.OperationForced || to.Name == v.auth.LastPrimary || contains(v.auth.MaybePrimary, to.Name) {
+		return 0
+	}
+	return to.Local.Sequence
 }
 
 // failoverStatement is FAILOVER on this replica. CLUSTER_TYPE = NONE knows only the

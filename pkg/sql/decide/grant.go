@@ -36,7 +36,7 @@ func (v *view) grant(g grant) ag.Authority {
 			e.Renewals = v.auth.Renewals
 		}
 		if promoted {
-			e.Sequence = v.recordedSequence(prev.Replica)
+			e.Sequence = v.auth.Operation.Before
 		}
 		if v.knobs.without("R9") {
 			e.Proven = ag.ProofTime

@@ -127,7 +127,10 @@ func (v *view) publishing(d *draft, op *ag.Operation) bool {
 // giveBack: 41142 proves that the target never was primary. It gives the office back;
 // the next candidate is chosen only if its number equals the highest.
 func (v *view) giveBack(d *draft, op *ag.Operation, t *ag.Replica) bool {
-	w := v.after(func(a *ag.Authority) { a.MaybePrimary = less(a.MaybePrimary, t.Name) })
+	w := v
+	if op.Before > 0 { // else what it holds may be of an earlier promotion
+		w = v.after(func(a *ag.Authority) { a.MaybePrimary = less(a.MaybePrimary, t.Name) })
+	}
 	b := w.elect(question{planned: op.RequestID != ""})
 	why := t.Name + " answered FAILOVER with Msg 41142: it is not synchronised"
 	if b.winner == "" || b.winner == t.Name {
