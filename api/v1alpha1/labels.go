@@ -37,6 +37,8 @@ const (
 	AnnotationDigest = Group + "/pod-digest"
 	// AnnotationApplied is the digest of what the controller last applied, on its other children.
 	AnnotationApplied = Group + "/applied"
+	// AnnotationNudged is on the write Service: when the controller last made Kubernetes look at it again.
+	AnnotationNudged = Group + "/nudged"
 	// AnnotationRestart is on a pod: the id of the restart order that it was made for or after.
 	AnnotationRestart = Group + "/restart"
 	// AnnotationVolumeSize is on a pod: the size that its data volume's claim asked for when the

@@ -21,6 +21,7 @@ type GroupReconciler struct {
 	*shared
 	Engine  Engine
 	Metrics *Metrics
+	paths   writePaths
 }
 
 // phase is one part of a pass. An error does not keep the later ones from running.
@@ -73,6 +74,7 @@ func (r *GroupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if group.DeletionTimestamp != nil {
 		// What belongs to it goes with it; volumes stay.
 		r.Engine.Forget(string(group.UID))
+		r.paths.forget(group.UID)
 		r.Metrics.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
@@ -89,6 +91,7 @@ func (r *GroupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	}
 	facts := groupFacts{Group: group, Scope: sc, Report: report, Err: err, Now: r.Clock.Now()}
 	writeErr := r.writeStatus(ctx, facts)
+	r.followPrimary(ctx, facts)
 	r.Metrics.observe(facts, r.Clock.Since(began))
 	if err = ignoreCanceled(ctx, errors.Join(err, writeErr)); err != nil {
 		return ctrl.Result{}, err

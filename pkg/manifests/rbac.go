@@ -24,6 +24,7 @@ func namespacedRules() []rule {
 		{"run one pod per replica, label its role, replace an outdated one", []string{""}, []string{"pods"}, []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{"make and grow data volumes; never delete them", []string{""}, []string{"persistentvolumeclaims"}, []string{"get", "list", "watch", "create", "patch"}},
 		{"Services of the group and its configuration", []string{""}, []string{"services", "configmaps"}, []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{"whether the write Service has followed a new primary", []string{"discovery.k8s.io"}, []string{"endpointslices"}, []string{"list"}},
 		{"the group's own passwords and certificates, and the Secrets that the spec names", []string{""}, []string{"secrets"}, []string{"get", "list", "watch", "create", "patch"}},
 		{"one account per group", []string{""}, []string{"serviceaccounts"}, []string{"get", "list", "watch", "create", "patch"}},
 		{"a role per group that lets its pods renew their own Lease", []string{"rbac.authorization.k8s.io"}, []string{"roles", "rolebindings"}, []string{"get", "list", "watch", "create", "patch"}},

@@ -108,7 +108,7 @@ func failover() []Entry {
 			[]string{"kubectl get endpointslices -l kubernetes.io/service-name=NAME-rw", "kubectl get pod REPLICA -L kubectl-mssql.io/role"},
 			[]string{
 				"Wait a minute: the controllers of Kubernetes and kube-proxy ask again after an outage with pauses of up to 60 s.",
-				"Its controller of EndpointSlices tries again after 1, 2, 4, … 64 s and more; a change of the Service makes it look at once: kubectl annotate service NAME-rw looked=$(date +%s) --overwrite",
+				"The operator changes an annotation of the Service every five seconds until it follows, as Kubernetes by itself tries again after 1, 2, 4, … 64 s and more. Where no operator runs: kubectl annotate service NAME-rw looked=$(date +%s) --overwrite",
 				"If it stays: restart kube-controller-manager, or on the clients' nodes kube-proxy.",
 			},
 		},

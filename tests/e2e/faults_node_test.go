@@ -8,12 +8,15 @@ import (
 	"github.com/kubectl-mssql/kubectl-mssql/tests/cluster"
 )
 
-// silenced is what people must be told while the primary's node is silent: the suspicion,
-// the fence and the wait for it, whom it is for.
-func silenced() []string {
+// suspected is what people must be told while the primary's node is silent: the suspicion,
+// the fence, whom it is for.
+func suspected() []string {
 	return []string{"{primary}: it does not answer", "the suspicion against {primary}", "making sure that {primary} cannot write",
-		"the write lease of {primary} to end", "s left", "under way: failover from {primary} to ", "r12: "}
+		"s left", "under way: failover from {primary} to ", "r12: "}
 }
+
+// silenced is the same with the wait that the fence takes.
+func silenced() []string { return append(suspected(), "the write lease of {primary} to end") }
 
 // nodeFaults are faults of nodes and of the network between them.
 func nodeFaults() []faultCase {

@@ -35,6 +35,8 @@ type promise struct {
 	// old is whom they followed.
 	old string
 	why string
+	// await is what is waited for, as what follows "waiting for".
+	await string
 }
 
 func (v *view) promise(to *ag.Replica, fences []fence) promise {
@@ -68,6 +70,7 @@ func (v *view) promise(to *ag.Replica, fences []fence) promise {
 	need := v.promisesNeeded()
 	p.kept = v.promised(to) && have >= need && !v.witnessFollows() && !broken
 	p.why = fmt.Sprintf("%d of %d needed synchronous secondaries have stopped following %s", have, need, old)
+	p.await = fmt.Sprintf("synchronous secondaries to stop following %s: %d of %d needed have", old, have, need)
 	if v.auth.Operation.Promises.Epoch != v.auth.Epoch && v.enoughWith(to, resolving) {
 		p.ask = resolving // the first round: readers elsewhere keep their connections
 	}
@@ -130,7 +133,7 @@ func (v *view) askPromises(d *draft, op *ag.Operation, p promise) {
 	if v.inPhase() > offlinePatience {
 		d.block(ag.ReasonPromiseMissing, "R11", "", "%s", p.why)
 	}
-	d.soon("%s", p.why)
+	d.soon("%s", p.await)
 }
 
 // wasPrimary: in this grant it was, or may have been, PRIMARY; a mere nominee was not.
