@@ -181,7 +181,7 @@ func drawReadings(r *rand.Rand) engine.Readings {
 func singleFault(r *rand.Rand, p plan) plan {
 	p.topology = topologies()[[]int{0, 3, 5, 7, 9}[r.IntN(5)]]
 	p.timings = engine.DefaultTimings()
-	p.heal, p.end, p.limit = 300*time.Second, 330*time.Second, 600*time.Second
+	p.heal = 300 * time.Second
 	d := 5*time.Second + time.Duration(r.Int64N(int64(170*time.Second)))
 	p.gap = 6 * time.Second
 	f := fault{at: quiet + time.Duration(r.Int64N(int64(30*time.Second))), length: d}
