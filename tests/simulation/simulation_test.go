@@ -38,7 +38,7 @@ func seedsOf(text string) ([]uint64, error) {
 }
 
 // The seeds of an ordinary test run, and those that once were dead ends.
-const usualSeeds = "1..510,675,705,800,1040,1213,1225,1229,1367,6398,7403"
+const usualSeeds = "1..510,675,705,800,1040,1213,1225,1229,1367,3386,3778,4026,4684,5534,6398,7403,8250,8514,9072,9227,9289,9486"
 
 // garbage is how much is left to lie for each schedule that runs.
 const garbage = 128 << 20
