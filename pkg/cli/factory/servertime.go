@@ -21,7 +21,7 @@ func (c *serverClock) ServerTime() (time.Time, bool) {
 	if c.date.IsZero() {
 		return time.Time{}, false
 	}
-	return c.date.Add(time.Since(c.at)), true
+	return c.date.Add(time.Since(c.at)), true //nolint:forbidigo // monotonic time since the answer came; nothing waits for it
 }
 
 // listen takes the time from every answer that is the API server's own. What a proxied pod
@@ -43,7 +43,7 @@ func (l listener) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if date, bad := http.ParseTime(resp.Header.Get("Date")); bad == nil {
 		l.clock.mu.Lock()
-		l.clock.date, l.clock.at = date, time.Now()
+		l.clock.date, l.clock.at = date, time.Now() //nolint:forbidigo // see ServerTime
 		l.clock.mu.Unlock()
 	}
 	return resp, nil
