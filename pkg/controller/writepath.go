@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,8 +69,19 @@ func (r *GroupReconciler) followPrimary(ctx context.Context, f groupFacts) {
 			f.Scope.requeue(lookAtPath)
 		}
 	}()
+	service := &corev1.Service{}
+	if err := r.Get(ctx, client.ObjectKey{Namespace: f.Group.Namespace, Name: f.Group.ListenerName()}, service); err != nil {
+		return
+	}
+	if !metav1.IsControlledBy(service, f.Group) {
+		p.followed = true // somebody else's, which phase network reports: not ours to touch
+		return
+	}
 	leads, err := r.writesLeadTo(ctx, f.Group)
 	switch {
+	case apierrors.IsForbidden(err):
+		p.followed = true // an installation without this right is not asked every two seconds
+		return
 	case err != nil:
 		return
 	case slices.Equal(leads, []string{pod.Name}):
@@ -78,7 +90,6 @@ func (r *GroupReconciler) followPrimary(ctx context.Context, f groupFacts) {
 	case !p.nudge(f.Now):
 		return
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: f.Group.Namespace, Name: f.Group.ListenerName()}}
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationNudged, f.Now.UTC().Format(time.RFC3339))
 	if err := r.Patch(ctx, service, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(fieldManager)); err == nil {
 		p.nudged = f.Now

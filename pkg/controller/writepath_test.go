@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ type path struct {
 	facts   groupFacts
 	r       *GroupReconciler
 	cli     client.Client
+	refuse  error // what a list of slices answers
 	lists   int
 	patches int
 }
@@ -36,7 +38,8 @@ func newPath(t *testing.T, leads ...string) *path {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.ListenerName()}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.ListenerName(),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(g, v1alpha1.GroupVersion.WithKind("SQLServerAvailabilityGroup"))}}}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "s", Labels: map[string]string{discoveryv1.LabelServiceName: g.ListenerName()}}}
 	slice.AddressType = discoveryv1.AddressTypeIPv4
 	for _, name := range leads {
@@ -45,6 +48,9 @@ func newPath(t *testing.T, leads ...string) *path {
 	p.cli = fake.NewClientBuilder().WithScheme(scheme).WithObjects(service, slice).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
 			p.lists++
+			if p.refuse != nil {
+				return p.refuse
+			}
 			return c.List(ctx, list, o...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, o ...client.PatchOption) error {
@@ -147,4 +153,41 @@ func TestNobodyIsFollowedWhoIsNotLabelledOrDoesNotWrite(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An installation from before the right was asked for, and a Service that a user has made under our name.
+func TestWhatMayNotBeSeenOrTouchedIsLeftAloneUntilTheNextPrimary(t *testing.T) {
+	t.Parallel()
+	t.Run("the slices may not be read", func(t *testing.T) {
+		t.Parallel()
+		p := newPath(t)
+		p.refuse = apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), "", nil)
+		for range 5 {
+			if again := p.look(pathPatience); again != 0 {
+				t.Errorf("looked at again after %s", again)
+			}
+		}
+		if p.lists != 1 || p.patches != 0 {
+			t.Errorf("%d reads and %d writes, want 1 and 0", p.lists, p.patches)
+		}
+	})
+	t.Run("the Service is somebody else's", func(t *testing.T) {
+		t.Parallel()
+		p := newPath(t)
+		p.facts.Group.UID = "another group"
+		for range 5 {
+			p.look(pathPatience)
+		}
+		if p.lists != 0 || p.patches != 0 {
+			t.Errorf("%d reads and %d writes, want none", p.lists, p.patches)
+		}
+	})
+	t.Run("a failed read is tried again", func(t *testing.T) {
+		t.Parallel()
+		p := newPath(t)
+		p.refuse = apierrors.NewServiceUnavailable("starting")
+		if again := p.look(0); again != lookAtPath {
+			t.Errorf("looked at again after %s, want %s", again, lookAtPath)
+		}
+	})
 }
