@@ -1,5 +1,7 @@
 package ag
 
+import "slices"
+
 // Promises are the replicas that have answered OFFLINE in one fencing (R11). They count in the
 // epoch in which they were given: a new grant begins with none.
 type Promises struct {
@@ -9,7 +11,7 @@ type Promises struct {
 
 // Has tells whether this replica has answered in that epoch.
 func (p Promises) Has(replica string, epoch int64) bool {
-	return p.Epoch == epoch && contains(p.Replicas, replica)
+	return p.Epoch == epoch && slices.Contains(p.Replicas, replica)
 }
 
 // Answered lists the replicas of a Promise that have answered, by what came of it.
@@ -38,18 +40,9 @@ func (a Swap) Promised(asked, answered []string) Swap {
 func except(list, without []string) []string {
 	var out []string
 	for _, x := range list {
-		if !contains(without, x) {
+		if !slices.Contains(without, x) {
 			out = append(out, x)
 		}
 	}
 	return out
-}
-
-func contains(list []string, name string) bool {
-	for _, x := range list {
-		if x == name {
-			return true
-		}
-	}
-	return false
 }
